@@ -1,5 +1,5 @@
-/* Calls with handles that are null, dead, of another type or made up, with null pointers and wrong sizes: an error each. First one
- * by one, and then at random from many threads, beside threads that use the same handles well. */
+/* Calls with handles that are null, dead, of another type or made up, with null pointers and wrong sizes. First one by one, and each is
+ * an error; then at random from many threads, where some succeed and none may crash. */
 #include "common.h"
 #include <pthread.h>
 #include <sys/wait.h>
@@ -34,6 +34,9 @@ static void *any(uint64_t *state) {
     return choice % 8 == 2 ? (void *)((uintptr_t)found ^ (uintptr_t)1 << (choice / 256 % 48)) : found;
 }
 
+/* A handle but one of the first, without which most calls would fail. */
+static void *but(void *handle, int first) { return handle == pool[first] ? NULL : handle; }
+
 static void keep(uint64_t *state, void *handle) {
     pthread_mutex_lock(&lock);
     pool[4 + next(state) % (LIVE - 4)] = handle;
@@ -46,6 +49,14 @@ static int nothing(clg_task task, void *user) {
     return 0;
 }
 
+static int looks_at_nothing(clg_task task, void *data, size_t size, size_t row_pitch, size_t slice_pitch, void *user) {
+    (void)data;
+    (void)size;
+    (void)row_pitch;
+    (void)slice_pitch;
+    return nothing(task, user);
+}
+
 static void *misuse(void *seed) {
     uint64_t state = (uint64_t)(uintptr_t)seed * 0x9e3779b97f4a7c15u + 1;
     clg_node nodes[4] = {{0, 0, 0}};
@@ -55,7 +66,7 @@ static void *misuse(void *seed) {
         void *made = NULL;
         clg_range range = {any(&state), next(&state) % 8, next(&state) % 3 ? CLG_WHOLE : next(&state) % 128};
         clg_node_options options = {.after = nodes, .num_after = next(&state) % 4, .replaces = next(&state) % 8 ? NULL : node};
-        switch (next(&state) % 48) {
+        switch (next(&state) % 70) {
         case 0: clg_graph_create(any(&state), (clg_graph *)&made); break;
         case 1: clg_graph_empty(any(&state), &options, node); break;
         case 2: clg_graph_fill(any(&state), range, &number, 1 + next(&state) % 4, &options, node); break;
@@ -82,7 +93,7 @@ static void *misuse(void *seed) {
         case 23: clg_user_event_create(all.context, (clg_user_event *)&made); break;
         case 24: clg_user_event_complete(any(&state)); break;
         case 25: clg_user_event_release(any(&state)); break;
-        case 26: clg_graph_release(any(&state)); break;
+        case 26: clg_image_release(any(&state)); break;
         case 27: {
             clg_arg args[2] = {
                 {(int32_t)(next(&state) % 16), 4, &number, range, any(&state), any(&state), any(&state), (int32_t)(next(&state) % 12)}, {.kind = CLG_ARG_VALUE, .size = 4, .data = &number}};
@@ -118,6 +129,46 @@ static void *misuse(void *seed) {
             clg_graph_nodes(any(&state), (int32_t)(next(&state) % 5), *node, 4, nodes, &count);
             break;
         }
+        case 47: clg_command_group_release(any(&state)); break;
+        case 48: clg_event_release(any(&state)); break;
+        case 49: clg_global_release(any(&state)); break;
+        case 50: clg_host_access_release(any(&state)); break;
+        case 51: clg_kernel_release(but(any(&state), 2)); break;
+        case 52: clg_pending_read_release(any(&state)); break;
+        case 53: clg_program_release(any(&state)); break;
+        case 54: clg_queue_release(but(any(&state), 3)); break;
+        case 55: clg_sampler_release(any(&state)); break;
+        case 56: clg_sub_graph_release(any(&state)); break;
+        case 57: clg_task_release(any(&state)); break;
+        case 58: clg_memory_allocate(any(&state), 1 + next(&state) % 64, CLG_MEMORY_HOST_ACCESSIBLE, (clg_memory *)&made); break;
+        case 59: {
+            void *data;
+            clg_memory_access_host(any(&state), next(&state) % 2, &data, (clg_host_access *)&made);
+            break;
+        }
+        case 60: clg_graph_map(any(&state), range, (int32_t)(next(&state) % 5), &(clg_map_task){.function = looks_at_nothing}, &options, node); break;
+        case 61: {
+            clg_map_task task = {.function = next(&state) % 8 ? looks_at_nothing : NULL};
+            clg_enqueue_map(any(&state), range, (int32_t)(next(&state) % 5), &task, 0, NULL, (clg_submission *)&made);
+            break;
+        }
+        case 62: {
+            clg_queue queues[2] = {any(&state), any(&state)};
+            clg_graph_begin_recording(any(&state), queues, next(&state) % 3);
+            break;
+        }
+        case 63: {
+            clg_queue queue = any(&state);
+            size_t ended;
+            clg_graph_end_recording(any(&state), &queue, next(&state) % 2, &ended);
+            break;
+        }
+        /* More often than recordings begin: commands are to run too. */
+        case 64:
+        case 65:
+        case 66: clg_graph_end_all_recording(any(&state), NULL); break;
+        case 67: clg_record_wait_event(any(&state), 0, NULL, (clg_event *)&made, node); break;
+        case 68: clg_queue_recording_graph(any(&state), (clg_graph *)&made); break;
         default: {
             size_t size;
             clg_graph_to_dot(any(&state), CLG_DRAWING_BRIEF, 0, NULL, &size);
