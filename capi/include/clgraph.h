@@ -1651,8 +1651,9 @@ enum clg_status clg_graph_finalize(clg_graph graph, const struct clg_finalize_op
 // wait for.
 //
 // `event` gets a `cl_event` of the submission, which the program releases with clReleaseEvent: it is complete when the
-// submission has ended, well or not. A queue that records gives none: then `event` is null. `submission` gets a handle. Either may be null; if both are, the submission is
-// detached: only the log knows whether it failed.
+// submission has ended, well or not. On a queue that records, or that waits for a command which was recorded, pass null:
+// the call fails otherwise. `submission` gets a handle. Either may be null; if both are, the submission is detached: only
+// the log knows whether it failed.
 //
 // The caller's promise:
 // The pointers are null or point to what their types say, and events are live.

@@ -295,8 +295,9 @@ unsafe fn fill_in<'a>(
 /// wait for.
 ///
 /// `event` gets a `cl_event` of the submission, which the program releases with clReleaseEvent: it is complete when the
-/// submission has ended, well or not. A queue that records gives none: then `event` is null. `submission` gets a handle. Either may be null; if both are, the submission is
-/// detached: only the log knows whether it failed.
+/// submission has ended, well or not. On a queue that records, or that waits for a command which was recorded, pass null:
+/// the call fails otherwise. `submission` gets a handle. Either may be null; if both are, the submission is detached: only
+/// the log knows whether it failed.
 ///
 /// # Safety
 /// The pointers are null or point to what their types say, and events are live.
@@ -458,20 +459,9 @@ pub unsafe extern "C" fn clg_executable_command_buffers(
 ) -> clg_status {
     enter(|| {
         let all = handle::get::<Executable>(executable.addr())?.command_buffers();
-        if !count.is_null() {
-            // SAFETY: **caller**.
-            unsafe { pointers::place("count", count) }?.set(all.len());
-        }
-        if !buffers.is_null() {
-            if room < all.len() {
-                return Err(Failure::invalid(format!("there are {} of them, and there is room for {room}", all.len())));
-            }
-            for (index, buffer) in all.into_iter().enumerate() {
-                // SAFETY: **caller**; there is room.
-                unsafe { pointers::place("buffers", buffers.add(index)) }?.set(buffer.cast());
-            }
-        }
-        Ok(())
+        let all = all.into_iter().map(|buffer| buffer.cast());
+        // SAFETY: **caller**.
+        unsafe { pointers::give_list("buffers", all, room, buffers, count) }
     })
 }
 

@@ -131,6 +131,38 @@ pub(crate) unsafe fn give_text(from: String, room: usize, text: *mut c_char, siz
     Ok(())
 }
 
+/// Copies a list to C, as OpenCL's queries do: `count` gets how many elements there are, and `list` all of them if it has
+/// room for them.
+///
+/// # Safety
+/// **caller**: `list` is null or has room for `room` elements; `count` is null or valid for a write.
+pub(crate) unsafe fn give_list<T>(
+    what: &str,
+    from: impl ExactSizeIterator<Item = T>,
+    room: usize,
+    list: *mut T,
+    count: *mut usize,
+) -> Outcome<()> {
+    if list.is_null() && count.is_null() {
+        return Err(Failure::null(what));
+    }
+    if !count.is_null() {
+        // SAFETY: the caller's promise.
+        unsafe { place("count", count) }?.set(from.len());
+    }
+    if list.is_null() {
+        return Ok(());
+    }
+    if room < from.len() {
+        return Err(Failure::invalid(format!("`{what}` are {}, and there is room for {room}", from.len())));
+    }
+    for (index, one) in from.enumerate() {
+        // SAFETY: the caller's promise; there is room.
+        unsafe { place(what, list.add(index)) }?.set(one);
+    }
+    Ok(())
+}
+
 /// A `bool` in a structure of C. What is there may be any byte: all but 0 are true.
 #[repr(transparent)]
 #[derive(Clone, Copy)]

@@ -2,38 +2,13 @@
 
 use std::ffi::{c_char, c_int};
 
-use rust::{Device, DrawingDetail, Graph, Node};
+use rust::{Device, DrawingDetail, Graph};
 
 use crate::graph::{clg_graph, clg_node};
 use crate::handle;
 use crate::opencl::cl_device_id;
 use crate::pointers;
 use crate::status::{Failure, Outcome, clg_status, enter};
-
-/// Copies nodes to C, as OpenCL's queries do: `count` gets how many there are, and `nodes` all of them if it has room.
-///
-/// # Safety
-/// **caller**: `nodes` is null or has room for `room` nodes; `count` is null or valid for a write.
-unsafe fn give_nodes(from: Vec<Node>, room: usize, nodes: *mut clg_node, count: *mut usize) -> Outcome<()> {
-    if nodes.is_null() && count.is_null() {
-        return Err(Failure::null("nodes"));
-    }
-    if !count.is_null() {
-        // SAFETY: the caller's promise.
-        unsafe { pointers::place("count", count) }?.set(from.len());
-    }
-    if nodes.is_null() {
-        return Ok(());
-    }
-    if room < from.len() {
-        return Err(Failure::invalid(format!("there are {} nodes, and there is room for {room}", from.len())));
-    }
-    for (index, node) in from.into_iter().enumerate() {
-        // SAFETY: the caller's promise; there is room.
-        unsafe { pointers::place("nodes", nodes.add(index)) }?.set(node.to_raw().into());
-    }
-    Ok(())
-}
 
 /// Which nodes of a graph are meant.
 #[repr(C)]
@@ -76,8 +51,9 @@ pub unsafe extern "C" fn clg_graph_nodes(
         } else {
             return Err(Failure::invalid(format!("{which} is no selection of nodes (clg_nodes)")));
         };
+        let found = found.into_iter().map(|node| node.to_raw().into());
         // SAFETY: **caller**.
-        unsafe { give_nodes(found, room, nodes, count) }
+        unsafe { pointers::give_list("nodes", found, room, nodes, count) }
     })
 }
 

@@ -275,23 +275,12 @@ pub unsafe extern "C" fn clg_submission_node_times(
 ) -> clg_status {
     enter(|| {
         let nodes = run_of(submission)?.submission().profile()?.nodes;
-        if !count.is_null() {
-            // SAFETY: **caller**.
-            unsafe { pointers::place("count", count) }?.set(nodes.len());
-        }
-        if times.is_null() {
-            return Ok(());
-        }
-        if room < nodes.len() {
-            return Err(Failure::invalid(format!("there are {} nodes, and there is room for {room}", nodes.len())));
-        }
-        for (index, one) in nodes.into_iter().enumerate() {
+        let nodes = nodes.into_iter().map(|one| {
             let node = one.node.to_raw().into();
-            let given = clg_node_times { node, queued: one.queued, start: one.start, end: one.end };
-            // SAFETY: **caller**; there is room.
-            unsafe { pointers::place("times", times.add(index)) }?.set(given);
-        }
-        Ok(())
+            clg_node_times { node, queued: one.queued, start: one.start, end: one.end }
+        });
+        // SAFETY: **caller**.
+        unsafe { pointers::give_list("times", nodes, room, times, count) }
     })
 }
 

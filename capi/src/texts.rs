@@ -65,6 +65,8 @@ const NAMES: &[(&str, &str)] = &[
 /// Words of Rust outside of backquotes, and what C calls them.
 const WORDS: &[(&str, &str)] = &[
     ("drop the guard", "release the access"),
+    ("another guard", "another access"),
+    ("drop that guard", "release that access"),
     ("dropped", "released"),
     ("drop ", "release "),
     ("given to opencl3", "given as a cl_event"),
@@ -86,7 +88,10 @@ pub(crate) fn in_c(text: &str) -> String {
         }
     }
     // Two functions of Rust can have one name in C.
-    out.replace("`or_null` or `or_null`", "`or_null`").replace("an `cl_", "a `cl_")
+    for name in ["`or_null`", "`clg_memory_access_host`"] {
+        out = out.replace(&format!("{name} or {name}"), name);
+    }
+    out.replace("an `cl_", "a `cl_")
 }
 
 #[cfg(test)]
@@ -98,11 +103,13 @@ mod tests {
         let text = "`a` has no bound: give it one by `range_up_to`, or see `Finalize::updatable` and `unknown`";
         let expected = "`a` has no bound: give it one by `clg_launch.bound`, or see `clg_finalize_options.updatable` and `unknown`";
         assert_eq!(in_c(text), expected);
-        let held = "drop the guard of `Memory::host` first; the graph was dropped: drop results";
+        let held = "drop the guard of `Memory::host` or `Memory::host_mut` first; the graph was dropped: drop results";
         assert_eq!(
             in_c(held),
             "release the access of `clg_memory_access_host` first; the graph was released: release results"
         );
+        let busy = "another guard of the memory exists; drop that guard first";
+        assert_eq!(in_c(busy), "another access of the memory exists; release that access first");
         assert_eq!(in_c("an open ` is left"), "an open ` is left");
         assert_eq!(in_c(""), "");
     }

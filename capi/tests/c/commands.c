@@ -357,6 +357,7 @@ static void changes(void) {
     OK(clg_executable_required_memory(executable, &count));
     CHECK(count == 0);
     OK(clg_executable_command_buffers(executable, 0, NULL, &count));
+    FAILS(CLG_INVALID, "`buffers` is null", clg_executable_command_buffers(executable, 0, NULL, NULL));
     OK(clg_submission_release(run));
     OK(clg_executable_release(executable));
     OK(clg_command_group_release(group));
@@ -629,9 +630,10 @@ static void memory_of_the_host(void) {
         OK(clg_memory_access_host(shared, true, &data, &access));
         CHECK(data == address);
         memset(data, 1, 4 * LEN);
-        FAILS(CLG_NOT_READY, "", clg_memory_access_host(shared, false, &data, &second));
+        FAILS(CLG_NOT_READY, "release that access first", clg_memory_access_host(shared, false, &data, &second));
         uint32_t seven = 7;
-        FAILS(CLG_NOT_READY, "", clg_enqueue_fill_buffer(all.queue, CLG_ALL(shared), &seven, sizeof seven, 0, NULL, NULL));
+        FAILS(CLG_NOT_READY, "the access of `clg_memory_access_host` first",
+              clg_enqueue_fill_buffer(all.queue, CLG_ALL(shared), &seven, sizeof seven, 0, NULL, NULL));
         OK(clg_host_access_release(access));
         OK(clg_enqueue_fill_buffer(all.queue, CLG_ALL(shared), &seven, sizeof seven, 0, NULL, NULL));
         OK(clg_queue_finish(all.queue));
