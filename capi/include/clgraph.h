@@ -5,8 +5,9 @@
  * Handles that are null, released, of another type or made up are errors, and never crash.
  * OpenCL's own handles (cl_context, cl_command_queue, cl_kernel, cl_mem, cl_event, cl_device_id) are passed as they are. They
  * are declared here as CL/cl.h declares them, so this header needs none of OpenCL's.
- * All functions may be called from any thread. In the child of a process that has used clgraph every call fails, and gives no
- * data back.
+ * All functions may be called from any thread. In the child of a process that has used clgraph every call fails, and no
+ * `release` is called.
+ * It is C11: C99 allows no type to be declared twice, as some of OpenCL's are where CL/cl.h is included too.
  */
 
 #ifndef CLGRAPH_H
@@ -21,7 +22,7 @@
 #define CLG_WHOLE ((size_t)-1)
 
 
-// The version of the header, which the version of the library must have the same major and minor number as.
+// The version of the header. The library must have the same major and minor number.
 #define CLG_VERSION_MAJOR 0
 
 // The minor number of the version.

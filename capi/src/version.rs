@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use crate::handle;
 use crate::status::{Failure, clg_status, enter};
 
-/// The version of the header, which the version of the library must have the same major and minor number as.
+/// The version of the header. The library must have the same major and minor number.
 pub const CLG_VERSION_MAJOR: u32 = 0;
 /// The minor number of the version.
 pub const CLG_VERSION_MINOR: u32 = 1;

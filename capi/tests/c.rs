@@ -66,7 +66,7 @@ const TESTS: &str = "tests/c";
 
 const EXAMPLES: &str = "examples";
 
-const C: [&str; 2] = ["-std=c11", "-D_POSIX_C_SOURCE=200809L"];
+const C: [&str; 3] = ["-std=c11", "-pedantic-errors", "-D_POSIX_C_SOURCE=200809L"];
 
 const CPP: [&str; 1] = ["-std=c++17"];
 
