@@ -154,7 +154,7 @@ pub(crate) unsafe fn give_list<T>(
         return Ok(());
     }
     if room < from.len() {
-        return Err(Failure::invalid(format!("`{what}` are {}, and there is room for {room}", from.len())));
+        return Err(Failure::invalid(format!("there are {} {what}, and there is room for {room}", from.len())));
     }
     for (index, one) in from.enumerate() {
         // SAFETY: the caller's promise; there is room.
