@@ -18,8 +18,16 @@ pub(crate) type GateId = u64;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gates(SmallVec<[GateId; 2]>);
 
-/// The closed gates, by number.
-static CLOSED: Mutex<BTreeMap<GateId, Closed>> = Mutex::new(BTreeMap::new());
+static CLOSED: Mutex<ClosedGates> = Mutex::new(ClosedGates { gates: BTreeMap::new(), named: BTreeMap::new() });
+
+/// The closed gates, and what names them.
+struct ClosedGates {
+    /// By number.
+    gates: BTreeMap<GateId, Closed>,
+    /// How many times the entries of closed gates name a gate. A gate that nothing names cannot be reached from others, so
+    /// nobody has to look for it.
+    named: BTreeMap<GateId, usize>,
+}
 
 #[derive(Debug, Default)]
 struct Closed {
@@ -35,32 +43,67 @@ struct Closed {
     begins_after: Option<Gates>,
 }
 
-fn closed() -> MutexGuard<'static, BTreeMap<GateId, Closed>> {
+fn closed() -> MutexGuard<'static, ClosedGates> {
     CLOSED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns whether a gate is closed. One that stands for others is forgotten when it is not.
-fn is_closed(closed: &mut BTreeMap<GateId, Closed>, gate: GateId) -> bool {
-    let mut ahead = vec![gate];
-    while let Some(&next) = ahead.last() {
-        let Some(entry) = closed.get(&next) else {
-            ahead.pop();
-            continue;
-        };
-        if !entry.stands_for_others {
-            return true;
-        }
-        // The newest first: an older one that stands for others is likely to be open.
-        let others = entry.after.0.iter().filter(|other| closed.contains_key(other));
-        match others.max() {
-            Some(other) => ahead.push(*other),
-            None => {
-                closed.remove(&next);
+impl ClosedGates {
+    /// Returns whether a gate is closed. One that stands for others is forgotten when it is not.
+    fn is_closed(&mut self, gate: GateId) -> bool {
+        let mut ahead = vec![gate];
+        while let Some(&next) = ahead.last() {
+            let Some(entry) = self.gates.get(&next) else {
                 ahead.pop();
+                continue;
+            };
+            if !entry.stands_for_others {
+                return true;
+            }
+            // The newest first: an older one that stands for others is likely to be open.
+            let others = entry.after.0.iter().filter(|other| self.gates.contains_key(other));
+            match others.max() {
+                Some(other) => ahead.push(*other),
+                None => {
+                    self.remove(next);
+                    ahead.pop();
+                }
+            }
+        }
+        false
+    }
+
+    /// A gate opens after others.
+    fn add(&mut self, gate: GateId, after: &Gates) {
+        let known = &mut self.gates.entry(gate).or_default().after;
+        let (before, ()) = (known.0.len(), known.extend(after));
+        for new in &known.0[before..] {
+            *self.named.entry(*new).or_default() += 1;
+        }
+    }
+
+    fn remove(&mut self, gate: GateId) {
+        let Some(Closed { after, waits, begins_after, .. }) = self.gates.remove(&gate) else { return };
+        self.forget_names(&after.0);
+        self.forget_names(&waits);
+        self.forget_names(&begins_after.unwrap_or_default().0);
+    }
+
+    fn name(&mut self, gates: &[GateId]) {
+        for gate in gates {
+            *self.named.entry(*gate).or_default() += 1;
+        }
+    }
+
+    fn forget_names(&mut self, gates: &[GateId]) {
+        for gate in gates {
+            if let Some(count) = self.named.get_mut(gate) {
+                *count -= 1;
+                if *count == 0 {
+                    self.named.remove(gate);
+                }
             }
         }
     }
-    false
 }
 
 impl Gates {
@@ -83,7 +126,7 @@ impl Gates {
     /// Removes the gates that have opened.
     fn prune(&mut self) {
         let mut closed = closed();
-        self.0.retain(|gate| is_closed(&mut closed, *gate));
+        self.0.retain(|gate| closed.is_closed(*gate));
     }
 
     /// Returns whether a gate is one of these, or has to open before one of these can.
@@ -91,14 +134,17 @@ impl Gates {
         self.come_after_in(&closed(), gate)
     }
 
-    fn come_after_in(&self, closed: &BTreeMap<GateId, Closed>, gate: GateId) -> bool {
+    fn come_after_in(&self, closed: &ClosedGates, gate: GateId) -> bool {
+        if !closed.named.contains_key(&gate) {
+            return self.0.contains(&gate);
+        }
         let (mut ahead, mut seen) = (self.0.to_vec(), BTreeSet::new());
         while let Some(next) = ahead.pop() {
             if next == gate {
                 return true;
             }
             if seen.insert(next)
-                && let Some(before) = closed.get(&next)
+                && let Some(before) = closed.gates.get(&next)
             {
                 ahead.extend_from_slice(&before.after.0);
                 ahead.extend_from_slice(&before.waits);
@@ -126,8 +172,9 @@ impl Wait {
             return None;
         }
         for gate in &own {
-            if let Some(entry) = closed.get_mut(gate) {
+            if let Some(entry) = closed.gates.get_mut(gate) {
                 entry.waits.extend_from_slice(&of.0);
+                closed.name(&of.0);
             }
         }
         Some(Self { own, of: of.clone() })
@@ -138,12 +185,11 @@ impl Drop for Wait {
     fn drop(&mut self) {
         let mut closed = closed();
         for gate in &self.own {
-            let Some(entry) = closed.get_mut(gate) else { continue };
-            for of in &self.of.0 {
-                if let Some(at) = entry.waits.iter().position(|waited| waited == of) {
-                    entry.waits.swap_remove(at);
-                }
-            }
+            let Some(entry) = closed.gates.get_mut(gate) else { continue };
+            let waits = &mut entry.waits;
+            let take = |of: &GateId| waits.iter().position(|waited| waited == of).map(|at| waits.swap_remove(at));
+            let found: SmallVec<[GateId; 2]> = self.of.0.iter().filter_map(take).collect();
+            closed.forget_names(&found);
         }
     }
 }
@@ -156,19 +202,23 @@ pub(in crate::cl) fn number() -> GateId {
 
 /// Registers a closed gate, and the gates that have to open before it can.
 pub(crate) fn close(gate: GateId, after: Gates) {
-    closed().entry(gate).or_default().after.extend(&after);
+    closed().add(gate, &after);
 }
 
 /// Registers the gate of a user event that a submission completes, which begins after some gates. Returns false, and does
 /// nothing, if one of these can open only after the event: a host task waits for it, or for what comes after it.
 pub(crate) fn complete_by(event: GateId, submission: GateId, begins_after: Gates) -> bool {
     let mut closed = closed();
-    let (mut ahead, mut seen) = (begins_after.0.to_vec(), BTreeSet::new());
+    if begins_after.0.contains(&event) {
+        return false;
+    }
+    let begin = if closed.named.contains_key(&event) { &begins_after.0[..] } else { &[] };
+    let (mut ahead, mut seen) = (begin.to_vec(), BTreeSet::new());
     while let Some(next) = ahead.pop() {
         if next == event {
             return false;
         }
-        match closed.get(&next) {
+        match closed.gates.get(&next) {
             Some(before) if seen.insert(next) => match &before.begins_after {
                 Some(begin) => ahead.extend_from_slice(&begin.0),
                 None => {
@@ -179,9 +229,12 @@ pub(crate) fn complete_by(event: GateId, submission: GateId, begins_after: Gates
             _ => {}
         }
     }
-    let entry = closed.entry(event).or_default();
-    entry.after.extend(&Gates::of(submission));
-    entry.begins_after = Some(begins_after);
+    closed.add(event, &Gates::of(submission));
+    closed.name(&begins_after.0);
+    let entry = closed.gates.entry(event).or_default();
+    if let Some(old) = entry.begins_after.replace(begins_after) {
+        closed.forget_names(&old.0);
+    }
     true
 }
 
@@ -191,17 +244,18 @@ fn one_for(all: Gates) -> Gates {
         return all;
     }
     let (mut closed, one) = (closed(), number());
-    closed.insert(one, Closed { after: all, stands_for_others: true, ..Closed::default() });
+    closed.name(&all.0);
+    closed.gates.insert(one, Closed { after: all, stands_for_others: true, ..Closed::default() });
     // Entries of open gates are removed when somebody asks for them, which may never happen. So all entries are checked
     // from time to time: when as many new ones have come as the last check left.
     if NEW.fetch_add(1, Ordering::Relaxed) >= LEFT.load(Ordering::Relaxed).max(FEW) {
         let stand_ins: Vec<GateId> =
-            closed.iter().filter(|(_, entry)| entry.stands_for_others).map(|(gate, _)| *gate).collect();
+            closed.gates.iter().filter(|(_, entry)| entry.stands_for_others).map(|(gate, _)| *gate).collect();
         // The oldest first, as newer ones stand for older ones too.
         for gate in stand_ins {
-            is_closed(&mut closed, gate);
+            closed.is_closed(gate);
         }
-        let left = closed.values().filter(|entry| entry.stands_for_others).count();
+        let left = closed.gates.values().filter(|entry| entry.stands_for_others).count();
         LEFT.store(left, Ordering::Relaxed);
         NEW.store(0, Ordering::Relaxed);
     }
@@ -217,7 +271,7 @@ static LEFT: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns whether all gates with numbers are open.
 pub(in crate::cl) fn none_closed() -> bool {
-    closed().is_empty()
+    closed().gates.is_empty()
 }
 
 /// The user events of gates that are not open, by C handle, with the numbers of the gates.
@@ -255,7 +309,7 @@ pub(in crate::cl) fn set_all(mut set: impl FnMut(usize)) {
 
 /// Forgets a gate that has opened.
 pub(crate) fn open(gate: GateId) {
-    closed().remove(&gate);
+    closed().remove(gate);
 }
 
 /// The gates that the commands of a queue come after.
@@ -416,7 +470,7 @@ mod tests {
             }
         }
         // Other tests have gates too.
-        let stand_ins = closed().values().filter(|entry| entry.stands_for_others).count();
+        let stand_ins = closed().gates.values().filter(|entry| entry.stands_for_others).count();
         assert!(stand_ins < 1500, "{stand_ins}");
         (4997..5000).for_each(|number| open(gate(number)));
         assert!(queue.get().is_empty());
@@ -458,6 +512,30 @@ mod tests {
         open(gate(2));
         assert!(queue.get().is_empty() && !queue.may_be_some());
         open(gate(0));
+    }
+
+    /// What names a gate is counted, and forgotten with the gate that has the name.
+    #[test]
+    fn gates_that_nothing_names_are_not_looked_for() {
+        let gate = |number: u64| FIRST + 800_000 + number;
+        let named = |number: u64| closed().named.get(&gate(number)).copied();
+        close(gate(0), Gates::default());
+        close(gate(1), Gates::of(gate(0)));
+        close(gate(1), Gates::of(gate(0)));
+        assert_eq!((named(0), named(1)), (Some(1), None));
+        assert!(complete_by(gate(2), gate(1), Gates::of(gate(0))));
+        assert_eq!((named(0), named(1)), (Some(2), Some(1)));
+        assert!(complete_by(gate(2), gate(1), Gates::default()), "another submission completes it");
+        assert_eq!((named(0), named(1)), (Some(1), Some(1)));
+        assert!(!complete_by(gate(0), gate(2), Gates::of(gate(1))), "gate 1 opens after gate 0");
+        let wait = Wait::begin(SmallVec::from_slice(&[gate(0)]), &Gates::of(gate(3))).unwrap();
+        assert_eq!(named(3), Some(1));
+        assert!(!complete_by(gate(3), gate(2), Gates::of(gate(1))), "gate 0 opens after gate 3, which is waited for");
+        drop(wait);
+        assert_eq!(named(3), None);
+        assert!(complete_by(gate(3), gate(2), Gates::of(gate(1))));
+        (0..4).for_each(|number| open(gate(number)));
+        assert!((0..4).all(|number| named(number).is_none()));
     }
 
     /// Rule E3: a long chain is followed without recursion.
