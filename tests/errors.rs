@@ -256,7 +256,7 @@ fn messages() -> Vec<String> {
     of!(MemoryError:
         Empty { what: "a buffer" },
         TooLarge { asked: 24, limit: 4096, device: text("a device") },
-        OutOfBounds { what: "elements", start: 28, end: 32, len: 36 },
+        OutOfBounds { what: "elements", start: 28, end: 40, len: 36 },
         Misaligned { offset: 24, align: 28 },
         SubBufferOfSubBuffer,
         ElementSize { bytes: 24, element: 28 },
@@ -359,7 +359,7 @@ fn messages() -> Vec<String> {
         LocalMemory { needed: 24, own: 28, limit: 4096 },
         OtherContext { what: text("the source") },
         OtherDevice { what: "the executable", device: text("a device"), graph_device: text("another device") },
-        OutOfBounds { what: "the source", offset: 28, end: 32, len: 36 },
+        OutOfBounds { what: "the source", offset: 28, end: 40, len: 36 },
         Overlap { src: text("bytes 0..8"), dst: text("bytes 4..12") },
         SizeMismatch { left: "the data", left_bytes: 28, right: "the destination", right_bytes: 36 },
         NoRegion,

@@ -65,7 +65,7 @@ impl Executable {
             report.tuning = exec_state.tuning_report();
             let leftovers = exec_state.leftovers();
             drop(exec_state);
-            leftovers.settle(&self.0.exclusive);
+            leftovers.run(&self.0.exclusive);
         }
         report
     }

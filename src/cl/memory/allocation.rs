@@ -423,12 +423,12 @@ pub(in crate::cl) fn allocate(
     let pointer = if quirks::must_free_late(device.caps()) {
         let mut freed = context.freed();
         // SAFETY: **live**; the memory belongs to this context.
-        unsafe { freed.settle(false, context.raw()) };
+        unsafe { freed.free_ready(false, context.raw()) };
         // Freeing the memory that is still to be freed may make room.
         allocate().or_else(|error| {
             let is_lack = error.kind() == ErrorKind::OutOfMemory;
             // SAFETY: **live**; as above.
-            if is_lack && unsafe { freed.settle(true, context.raw()) } { allocate() } else { Err(error) }
+            if is_lack && unsafe { freed.free_ready(true, context.raw()) } { allocate() } else { Err(error) }
         })?
     } else {
         let mut outcome = allocate();

@@ -86,7 +86,7 @@ impl Freed {
     pub(in crate::cl) unsafe fn add(&mut self, memory: Memory, context: cl_context) {
         self.addresses.push_back((Instant::now(), memory));
         // SAFETY: the caller's promise.
-        unsafe { self.settle(false, context) };
+        unsafe { self.free_ready(false, context) };
     }
 
     /// Keeps a reference to a sub-buffer until nothing else, for example a command, has one. Call this before another
@@ -111,7 +111,7 @@ impl Freed {
     ///
     /// # Safety
     /// This `Freed` belongs to the context.
-    pub(in crate::cl) unsafe fn settle(&mut self, all: bool, context: cl_context) -> bool {
+    pub(in crate::cl) unsafe fn free_ready(&mut self, all: bool, context: cl_context) -> bool {
         let count = self.addresses.iter().take_while(|(since, _)| all || since.elapsed() >= A_WHILE).count();
         for (_, memory) in self.addresses.drain(..count) {
             // SAFETY: the caller's promise.

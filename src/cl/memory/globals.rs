@@ -171,7 +171,7 @@ impl Drop for Registry {
         }
         let freed = self.freed.get_mut().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the memory belongs to this context, which is still alive.
-        unsafe { freed.settle(true, self.context.raw()) };
+        unsafe { freed.free_ready(true, self.context.raw()) };
     }
 }
 

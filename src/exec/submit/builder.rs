@@ -251,7 +251,7 @@ impl<'a> Submit<'a> {
             exec_state.accept(exec, &inner.exclusive, self.queue.driver(), prerequisites, bindings, observed);
         let leftovers = exec_state.leftovers();
         drop(exec_state);
-        leftovers.settle(&inner.exclusive);
+        leftovers.run(&inner.exclusive);
         match accepted? {
             Accepted::Enqueued(submission) => Ok(submission.map(|(state, results)| Submission::new(state, results))),
             Accepted::Deferred { state, own, work, results, blockers } => {

@@ -177,7 +177,7 @@ impl Deferred {
         let leftovers = exec_state.leftovers();
         drop(exec_state);
         drop(elsewhere);
-        leftovers.settle(&exec.exclusive);
+        leftovers.run(&exec.exclusive);
         Ok(outcome?)
     }
 

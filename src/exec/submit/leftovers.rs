@@ -32,7 +32,7 @@ pub(in crate::exec) struct Leftovers {
 }
 
 impl Leftovers {
-    pub(in crate::exec) fn settle(self, exclusive: &ExclusiveUse) {
+    pub(in crate::exec) fn run(self, exclusive: &ExclusiveUse) {
         drop((self.gates, self.bindings));
         for queue in self.flush {
             submission_state::flush(&queue);

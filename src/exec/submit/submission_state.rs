@@ -193,7 +193,7 @@ impl SubmissionState {
                 event::CommandStatus::Failed(status) => Err(DriverError::new(event::COMMAND, status)),
                 event::CommandStatus::Waiting | event::CommandStatus::Running => return Ok(stage),
             };
-            self.settle(ended(outcome));
+            self.end_once(ended(outcome));
             return Ok(self.lock().stage.clone());
         }
         Ok(stage)
@@ -256,7 +256,7 @@ impl SubmissionState {
     }
 
     /// Ends the submission, unless it has ended already. The caller or the event reaper calls the listeners.
-    fn settle(&self, outcome: Result<()>) {
+    fn end_once(&self, outcome: Result<()>) {
         if let Some(timer) = &self.timer {
             if outcome.is_ok() { timer.complete() } else { timer.give_up() }
         }
@@ -271,7 +271,7 @@ impl SubmissionState {
     /// Ends the submission: opens the gate that holds the caller's queue, and then calls the listeners. The gate opens
     /// first, because a listener may wait for commands that the gate holds back.
     pub(in crate::exec) fn finish(&self, outcome: Result<()>, gate: Option<Gate>) {
-        self.settle(outcome);
+        self.end_once(outcome);
         drop(gate);
         self.tell();
     }
@@ -299,7 +299,7 @@ impl SubmissionState {
 
     /// Ends the submission for a caller that may hold locks: the listeners are called on another thread.
     pub(in crate::exec) fn finish_elsewhere(self: &Arc<Self>, outcome: Result<()>) {
-        self.settle(outcome);
+        self.end_once(outcome);
         let phase = self.lock();
         let is_awaited = !phase.listeners.is_empty() || !phase.wakers.is_empty();
         drop(phase);
@@ -380,7 +380,7 @@ impl SubmissionState {
                         Err(error) if !event_reaper::is_over(&Err(error)) => {
                             return Err(SubmitError::Driver(error).into());
                         }
-                        outcome => self.settle(ended(outcome)),
+                        outcome => self.end_once(ended(outcome)),
                     }
                     phase = self.lock();
                 }

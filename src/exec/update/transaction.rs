@@ -89,7 +89,7 @@ impl Executable {
             editing.ids = ids;
         }
         drop(turn);
-        inner.settle(outcome?)
+        inner.release_replaced(outcome?)
     }
 
     /// Applies the current state of all nodes of a graph to the executable. The graph is the one that was finalized, or
@@ -142,7 +142,7 @@ impl Executable {
         let outcome = alike.map(|()| inner.take_over(updatable, &tables, own, &ids));
         drop(turn);
         drop(dropped);
-        inner.settle(outcome?)
+        inner.release_replaced(outcome?)
     }
 }
 
@@ -170,7 +170,7 @@ impl Inner {
         outcome
     }
 
-    /// Updates nodes. The caller [settles](Self::settle) the result.
+    /// Updates nodes. The caller [releases](Self::release_replaced) the result.
     fn update_nodes(&self, updatable: &Updatable, ids: &[NodeId]) -> Result<(Result<()>, OldObjects)> {
         let target = Target { context: &self.fixed.context, device: &self.fixed.device, graph: Some(self.fixed.graph) };
         let mut state = updatable.state.lock();
@@ -215,7 +215,7 @@ impl Inner {
     }
 
     /// Releases what an update replaced, after all locks are released.
-    fn settle(&self, (outcome, dropped): (Result<()>, OldObjects)) -> Result<()> {
+    fn release_replaced(&self, (outcome, dropped): (Result<()>, OldObjects)) -> Result<()> {
         // A running write may still read host memory. Drivers retain neither the objects that recorded kernels use nor
         // memory with an address.
         let Released { mems, samplers } = &dropped.objects;
