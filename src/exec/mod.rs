@@ -18,8 +18,7 @@
 //!
 //! Two parts of an executable change: its values (`build/values.rs`) and the state that its submissions share
 //! (`submit/executable_state.rs`). Both are under one lock. No code of the program runs under this lock, except the
-//! functions of native commands. Everything else is fixed at finalize
-//! (`finalized.rs`).
+//! functions of native commands. `finalized.rs` has everything else, which finalize fixes.
 
 pub(crate) mod build;
 mod drawing;

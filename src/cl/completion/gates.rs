@@ -205,17 +205,19 @@ pub(crate) fn close(gate: GateId, after: Gates) {
     closed().add(gate, &after);
 }
 
-/// Registers the gate of a user event that a submission completes, which begins after some gates. Returns false, and does
-/// nothing, if one of these can open only after the event: a host task waits for it, or for what comes after it.
-pub(crate) fn complete_by(event: GateId, submission: GateId, begins_after: Gates) -> bool {
+/// Registers the gates of user events that a submission completes, which begins after some gates. Returns false, and does
+/// nothing, if one of these can open only after one of the events: a host task waits for it, or for what comes after it.
+pub(crate) fn complete_by(events: &[GateId], submission: GateId, begins_after: &Gates) -> bool {
+    // All are looked at before one is registered: another wait must not see a submission that is refused.
     let mut closed = closed();
-    if begins_after.0.contains(&event) {
+    if events.iter().any(|event| begins_after.0.contains(event)) {
         return false;
     }
-    let begin = if closed.named.contains_key(&event) { &begins_after.0[..] } else { &[] };
+    let is_named = events.iter().any(|event| closed.named.contains_key(event));
+    let begin = if is_named { &begins_after.0[..] } else { &[] };
     let (mut ahead, mut seen) = (begin.to_vec(), BTreeSet::new());
     while let Some(next) = ahead.pop() {
-        if next == event {
+        if events.contains(&next) {
             return false;
         }
         match closed.gates.get(&next) {
@@ -229,11 +231,13 @@ pub(crate) fn complete_by(event: GateId, submission: GateId, begins_after: Gates
             _ => {}
         }
     }
-    closed.add(event, &Gates::of(submission));
-    closed.name(&begins_after.0);
-    let entry = closed.gates.entry(event).or_default();
-    if let Some(old) = entry.begins_after.replace(begins_after) {
-        closed.forget_names(&old.0);
+    for event in events {
+        closed.add(*event, &Gates::of(submission));
+        closed.name(&begins_after.0);
+        let entry = closed.gates.entry(*event).or_default();
+        if let Some(old) = entry.begins_after.replace(begins_after.clone()) {
+            closed.forget_names(&old.0);
+        }
     }
     true
 }
@@ -523,17 +527,21 @@ mod tests {
         close(gate(1), Gates::of(gate(0)));
         close(gate(1), Gates::of(gate(0)));
         assert_eq!((named(0), named(1)), (Some(1), None));
-        assert!(complete_by(gate(2), gate(1), Gates::of(gate(0))));
+        assert!(complete_by(&[gate(2)], gate(1), &Gates::of(gate(0))));
         assert_eq!((named(0), named(1)), (Some(2), Some(1)));
-        assert!(complete_by(gate(2), gate(1), Gates::default()), "another submission completes it");
+        assert!(complete_by(&[gate(2)], gate(1), &Gates::default()), "another submission completes it");
         assert_eq!((named(0), named(1)), (Some(1), Some(1)));
-        assert!(!complete_by(gate(0), gate(2), Gates::of(gate(1))), "gate 1 opens after gate 0");
+        assert!(!complete_by(&[gate(9), gate(0)], gate(2), &Gates::of(gate(1))), "gate 1 opens after gate 0");
+        assert!(!closed().gates.contains_key(&gate(9)), "all of them are completed by it, or none");
         let wait = Wait::begin(SmallVec::from_slice(&[gate(0)]), &Gates::of(gate(3))).unwrap();
         assert_eq!(named(3), Some(1));
-        assert!(!complete_by(gate(3), gate(2), Gates::of(gate(1))), "gate 0 opens after gate 3, which is waited for");
+        assert!(
+            !complete_by(&[gate(3)], gate(2), &Gates::of(gate(1))),
+            "gate 0 opens after gate 3, which is waited for"
+        );
         drop(wait);
         assert_eq!(named(3), None);
-        assert!(complete_by(gate(3), gate(2), Gates::of(gate(1))));
+        assert!(complete_by(&[gate(3)], gate(2), &Gates::of(gate(1))));
         (0..4).for_each(|number| open(gate(number)));
         assert!((0..4).all(|number| named(number).is_none()));
     }

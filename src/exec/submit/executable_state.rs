@@ -25,6 +25,7 @@ use crate::exec::submit::leftovers::Leftovers;
 use crate::exec::submit::result_slots::Ring;
 use crate::exec::submit::snapshot::{Set, Snapshot};
 use crate::exec::submit::submission_state::{RetainedMemory, Stage, SubmissionState};
+use crate::exec::submit::user_event::ReservedUserEvent;
 use crate::exec::submit::work::Work;
 use crate::exec::tune::autotuner::Autotuner;
 use crate::exec::tune::cache::TuningCache;
@@ -257,10 +258,8 @@ impl ExecutableState {
             blockers.extend(exclusive.through(&mut self.leftovers.flush)?);
         }
         // A host guard that is made from now on sees this submission; one that was made before is seen here.
-        let guarded =
-            self.shared.values().find(|allocation| allocation.is_guarded()).map(|allocation| allocation.kind());
-        if let Some(kind) = guarded {
-            return Err(MemoryError::HeldByHost { kind }.into());
+        if let Some(held) = self.shared.values().find(|allocation| allocation.is_guarded()) {
+            return Err(MemoryError::HeldByHost { kind: held.kind() }.into());
         }
         bindings.slots = self.take_slots(exec)?;
         if blockers.is_empty() && exec.plan.tasks.is_empty() {
@@ -406,35 +405,30 @@ impl ExecutableState {
         let wants_own = properties.out_of_order
             || (bindings.log.is_some() && !properties.profiling)
             || (exec.plan.only_recorded && properties.profiling && !exec.device.caps().records_for_profiling());
-        let (target, ends) = if wants_own {
+        let (target, waits) = if wants_own {
             // A barrier or an event for each command would cost more than the commands do. So the commands run on a
             // queue of their own, which one command on each side joins to the caller's queue.
             let own = self.own_queue(exec)?;
             let mut entered = Waits::NONE;
             entered.push(enqueue::entry(queue, &waits)?);
             self.leftovers.flush.push(queue.clone());
-            let snapshot = self.take_snapshot(exec, &own, strategy)?;
-            let want = Want { first: observed, last: true };
-            let outcome = self.enqueue(exec, exclusive, &snapshot, &own, entered, bindings, &retained, want);
-            let last = match &outcome {
-                Ok(ends) => ends.last.clone(),
-                Err(refused) => refused.rest.clone(),
-            };
-            if let Some(last) = last {
-                self.leftovers.flush.push(own.clone());
-                // This lets a barrier that the caller enqueues next wait for these commands too.
-                let mut exit = Waits::NONE;
-                exit.push(last);
-                // Twice, because the driver may lack memory only for a moment.
-                enqueue::entry(queue, &exit).or_else(|_| enqueue::entry(queue, &exit))?;
-            }
-            (own, outcome.map_err(|refused| *refused.error)?)
+            (own, entered)
         } else {
-            let want = Want { first: observed, last: observed };
-            let snapshot = self.take_snapshot(exec, queue, strategy)?;
-            let outcome = self.enqueue(exec, exclusive, &snapshot, queue, waits, bindings, &retained, want);
-            (queue.clone(), outcome.map_err(|refused| *refused.error)?)
+            (queue.clone(), waits)
         };
+        let snapshot = self.take_snapshot(exec, &target, strategy)?;
+        let want = Want { first: observed, last: observed || wants_own };
+        let outcome = self.enqueue(exec, exclusive, &snapshot, &target, waits, bindings, &retained, want);
+        let last = || outcome.as_ref().map_or_else(|refused| refused.rest.clone(), |ends| ends.last.clone());
+        if let Some(last) = wants_own.then(last).flatten() {
+            self.leftovers.flush.push(target.clone());
+            // This lets a barrier that the caller enqueues next wait for these commands too.
+            let mut exit = Waits::NONE;
+            exit.push(last);
+            // Twice, because the driver may lack memory only for a moment.
+            enqueue::entry(queue, &exit).or_else(|_| enqueue::entry(queue, &exit))?;
+        }
+        let ends = outcome.map_err(|refused| *refused.error)?;
         let Some(last) = ends.last.filter(|_| observed) else { return Ok(None) };
         let stage =
             Stage::Enqueued { queue: target, first: ends.first, last: last.clone(), other_ends: ends.other_ends };
@@ -470,23 +464,16 @@ impl ExecutableState {
         bindings.events.iter().filter_map(External::blocker).for_each(|blocker| gates.extend(&blocker.gates()));
         let Held { entered, gate, id, after_gate } = self.hold(exec, queue, waits, gates)?;
         begin.extend(&entered.gates());
-        let mut signals = bindings.events.iter().filter_map(External::signal);
-        if let Err(error) = signals.try_for_each(|event| event.comes_after(id, &begin)) {
+        let signals = bindings.events.iter().filter_map(External::signal);
+        if let Err(error) = ReservedUserEvent::all_come_after(signals, id, &begin) {
             self.leftovers.gates.push(gate);
             return Err(error.into());
         }
         self.leftovers.flush.push(queue.clone());
-        let (context, log) = (exec.context.clone(), bindings.log.clone());
-        let state = Arc::new(SubmissionState::new(
-            context,
-            Some(queue),
-            retained.clone(),
-            Stage::Deferred,
-            after_gate,
-            log,
-            timer.clone(),
-            id,
-        ));
+        let (context, memory, log) = (exec.context.clone(), retained.clone(), bindings.log.clone());
+        let stops = timer.clone();
+        let state = SubmissionState::new(context, Some(queue), memory, Stage::Deferred, after_gate, log, stops, id);
+        let state = Arc::new(state);
         exclusive.each().for_each(|uses| uses.deferred = Some(Arc::clone(&state)));
         self.leftovers.timer = timer;
         let work = Box::new(Work { snapshot, entered, bindings: std::mem::take(bindings), retained, gate });

@@ -222,15 +222,17 @@ impl ReservedUserEvent {
         Ok(Self(event.clone()))
     }
 
-    /// A submission with this gate is to complete the event. Host tasks that wait for the event wait for that submission.
-    /// Returns an error if the submission begins after such a task.
-    pub(in crate::exec) fn comes_after(&self, submission: Option<GateId>, begin: &Gates) -> Result<(), SubmitError> {
-        match (self.0.0.state.gate(), submission) {
-            (Some(event), Some(submission)) if !gates::complete_by(event, submission, begin.clone()) => {
-                Err(SubmitError::UserEventAwaited)
-            }
-            _ => Ok(()),
-        }
+    /// A submission with this gate is to complete the events. Host tasks that wait for one of them wait for that
+    /// submission. Returns an error if the submission begins after such a task.
+    pub(in crate::exec) fn all_come_after<'a>(
+        all: impl Iterator<Item = &'a Self>,
+        submission: Option<GateId>,
+        begin: &Gates,
+    ) -> Result<(), SubmitError> {
+        let Some(submission) = submission else { return Ok(()) };
+        let events: Vec<GateId> = all.filter_map(|event| event.0.0.state.gate()).collect();
+        let is_right = events.is_empty() || gates::complete_by(&events, submission, begin);
+        if is_right { Ok(()) } else { Err(SubmitError::UserEventAwaited) }
     }
 
     pub(in crate::exec) fn end(self, outcome: Result<(), Error>) {

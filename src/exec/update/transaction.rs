@@ -98,8 +98,8 @@ impl Executable {
     ///
     /// # Errors
     /// [`UpdateError::Differs`] with the first difference: another context or device; another number of nodes; other
-    /// edges of a node; and, node by node, another kind, another kernel, another sub-graph or command group, or a size
-    /// that cannot change. The errors of [`update`](Self::update).
+    /// edges of a node; and, node by node, another kind, another kernel, another sub-graph or command group of kernels,
+    /// or a size that cannot change. Functions of host tasks may differ, and are taken over. The errors of [`update`](Self::update).
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
