@@ -2,6 +2,7 @@
  * an error; then at random from many threads, where some succeed and none may crash. */
 #include "common.h"
 #include <pthread.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -420,10 +421,13 @@ static void forked(void) {
         clg_status written = clg_graph_write(all.graph, CLG_ALL(NULL), &given, sizeof given, counts, &given, NULL, NULL);
         clg_host_task task = {.function = nothing, .user = &given, .release = counts};
         refused = refused && written == CLG_INVALID && clg_graph_host_task(all.graph, &task, NULL, NULL) == CLG_INVALID && given == 0;
-        _exit(refused && clg_queue_release(all.queue) == CLG_INVALID ? 0 : 1);
+        refused = refused && clg_queue_release(all.queue) == CLG_INVALID;
+        /* Without an end that valgrind sees: what threads had that the child does not have is lost in it. */
+        if (refused) raise(SIGKILL);
+        _exit(1);
     }
     int status;
-    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     size_t nodes;
     OK(clg_graph_size(all.graph, &nodes));
 }
