@@ -333,6 +333,12 @@ pub(crate) enum Hint {
     Advice(u32),
 }
 
+/// Returns whether a range of work-items has none.
+#[inline(always)]
+pub(crate) fn is_empty_range(global: &[usize; 3]) -> bool {
+    global.contains(&0)
+}
+
 /// An ND-range: the number of work-items, their offset, and the size of a work-group. Unused dimensions are 1 (their
 /// offset is 0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -348,6 +354,6 @@ impl Grid {
     /// Returns whether it has no work-item.
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
-        self.global.contains(&0)
+        is_empty_range(&self.global)
     }
 }

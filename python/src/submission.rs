@@ -168,8 +168,8 @@ impl Submission {
                 attach(|py| {
                     let (running, finish, future) = &*parts;
                     let error = outcome.err().map(|error| errors::of_submission(error, Some(&raised)).into_value(py));
-                    let told = running.call_method1(py, "call_soon_threadsafe", (finish, future, error));
-                    if let Err(error) = told
+                    let called = running.call_method1(py, "call_soon_threadsafe", (finish, future, error));
+                    if let Err(error) = called
                         && !error.is_instance_of::<PyRuntimeError>(py)
                     {
                         // A RuntimeError says that the loop is closed: then nobody waits.

@@ -36,7 +36,7 @@ pub(in crate::exec) struct Finalized {
     pub(in crate::exec) origins: Origins,
     /// The host writes and host reads, by their handles.
     pub(in crate::exec) ports: Arc<Ports>,
-    pub(in crate::exec) parts_of: PartsOf,
+    pub(in crate::exec) partitions_of: PartitionsOf,
     pub(in crate::exec) report: Report,
     /// None if the executable cannot be updated.
     pub(in crate::exec) updatable: Option<Updatable>,
@@ -46,12 +46,12 @@ pub(in crate::exec) struct Finalized {
 
 /// By partition of reads and writes, for tasks that take results and set input.
 #[derive(Debug, Default)]
-pub(in crate::exec) struct PartsOf {
+pub(in crate::exec) struct PartitionsOf {
     pub(in crate::exec) reads: Vec<(NodeId, u32)>,
     pub(in crate::exec) writes: FxHashMap<DataId, (NodeId, u32)>,
 }
 
-impl PartsOf {
+impl PartitionsOf {
     pub(in crate::exec) fn new(ir: &Ir, plan: &Plan) -> Self {
         let mut parts = Self::default();
         if plan.tasks.is_empty() {

@@ -152,17 +152,17 @@ impl Topology {
         }
         let start = blocked.iter().position(|&count| count > 0)?;
         let mut seen_at = vec![usize::MAX; self.len()];
-        let mut walk = vec![NodeId(start as u32)];
+        let mut path = vec![NodeId(start as u32)];
         loop {
-            let &node = walk.last()?;
+            let &node = path.last()?;
             if seen_at[node.index()] != usize::MAX {
-                let mut cycle = walk.split_off(seen_at[node.index()]);
+                let mut cycle = path.split_off(seen_at[node.index()]);
                 cycle.pop();
                 cycle.reverse();
                 return Some(cycle);
             }
-            seen_at[node.index()] = walk.len() - 1;
-            walk.push(self.preds(node).find(|pred| blocked[pred.index()] > 0)?);
+            seen_at[node.index()] = path.len() - 1;
+            path.push(self.preds(node).find(|pred| blocked[pred.index()] > 0)?);
         }
     }
 

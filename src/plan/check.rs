@@ -76,7 +76,8 @@ fn schedule(ir: &Ir, plan: &Plan, schedule: &Schedule) -> Result<(), String> {
                     end = std::mem::take(&mut pending[*stream]);
                     end.extend((0..steps).rev().find(|step| place[*step].is_some_and(|(of, _)| of == *stream)));
                 }
-                Instruction::Run { stream, steps: run, event } | Instruction::Native { stream, steps: run, event } => {
+                Instruction::Run { stream, steps: run, event }
+                | Instruction::Native { stream, steps: run, event, .. } => {
                     let Some(block) = block else { return fail("steps outside of all partitions".to_owned()) };
                     if run.start != next || !plan.partitions[block].steps.contains(&run.start) {
                         return fail(format!("steps {run:?} where {next} comes next"));

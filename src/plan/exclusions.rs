@@ -26,8 +26,11 @@ pub enum Exclusion {
     Hint,
     /// Several queues: the host tasks leave more independent branches than there are queues.
     ManyBranches,
-    /// Several queues, or a gate: the function of a native command gets one queue, and may wait for it.
+    /// Several queues, or a gate: the function of a native command gets one queue, and may wait for it. One that can only
+    /// be recorded needs a command buffer, which these paths do not have.
     NativeCommand,
+    /// Replay: a native command can only be recorded.
+    OnlyRecorded,
     /// A gate: it holds back all commands, and a host task waits for some of them.
     HostTask,
     /// A gate: each command is timed, and would seem to wait.
@@ -47,7 +50,8 @@ impl fmt::Display for Exclusion {
             Self::AllowedConflicts => "conflicts are allowed, so commands keep the order of one queue",
             Self::Hint => "the driver may ignore a prefetch or advice",
             Self::ManyBranches => "host tasks leave more independent branches than there are queues",
-            Self::NativeCommand => "a native command may wait for its queue",
+            Self::NativeCommand => "a native command may wait for its queue, or needs a command buffer",
+            Self::OnlyRecorded => "a native command can only be recorded",
             Self::HostTask => "a host task waits for some of the commands",
             Self::Profiled => "each command is timed",
             Self::HostTransfer => "a transfer of host memory may block on this driver",

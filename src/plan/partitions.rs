@@ -76,7 +76,7 @@ pub(crate) struct TaskPlan {
     /// Tasks that must have succeeded.
     pub(crate) tasks: Vec<u32>,
     /// Partitions that wait for this task.
-    pub(crate) then_parts: Vec<u32>,
+    pub(crate) then_partitions: Vec<u32>,
     /// Tasks that wait for this task.
     pub(crate) then_tasks: Vec<u32>,
 }
@@ -217,7 +217,7 @@ pub(super) fn partitions(ir: &Ir, order: &mut [NodeId]) -> Result<Partitions, Pl
         waits.dedup();
         let before = keys.sets[key_of[node.index()] as usize].clone();
         let (commands, partitions) = (waits.clone(), waits);
-        TaskPlan { node, partitions, commands, tasks: before, then_parts: Vec::new(), then_tasks: Vec::new() }
+        TaskPlan { node, partitions, commands, tasks: before, then_partitions: Vec::new(), then_tasks: Vec::new() }
     };
     let mut planned: Vec<TaskPlan> = tasks.iter().map(plan).collect();
     for task in 0..planned.len() {
@@ -229,7 +229,7 @@ pub(super) fn partitions(ir: &Ir, order: &mut [NodeId]) -> Result<Partitions, Pl
         }
     }
     for (partition, of) in partitions.iter().enumerate() {
-        of.tasks.iter().for_each(|task| planned[*task as usize].then_parts.push(partition as u32));
+        of.tasks.iter().for_each(|task| planned[*task as usize].then_partitions.push(partition as u32));
     }
     let inside = |a: u32, b: u32| all[a as usize].is_subset(&all[b as usize]);
     let mut used: Vec<u32> = order.iter().map(|node| key_of[node.index()]).collect();

@@ -40,6 +40,10 @@ fn can_run(node: NodeId, ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<
         )),
         Command::CopyRect(_) => needs(Version::new(1, 1), "a rectangular copy"),
         Command::Fill { .. } => needs(Version::new(1, 2), "a fill"),
-        _ => Ok(()),
+        // Every kind is named: the compiler asks what a new one needs.
+        Command::Kernel { .. } | Command::Native { .. } | Command::Hint { .. } => Ok(()),
+        Command::Copy { .. } | Command::CopyImage(_) | Command::Write { .. } | Command::Read { .. } => Ok(()),
+        Command::Empty | Command::Alloc(_) | Command::Free(_) | Command::SubGraph(_) => Ok(()),
+        Command::Task(_) | Command::Event { .. } => Ok(()),
     }
 }

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::streams::Streams;
-use super::{Partition, Path, Segment, TaskPlan};
+use super::{Partition, Path, PathReason, Segment, TaskPlan};
 
 /// What a submission does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +32,9 @@ pub(crate) struct Schedule {
 pub(crate) enum Instruction {
     /// Enqueues steps one by one. If there is an event, it is the last step's.
     Run { stream: usize, steps: Range<usize>, event: Option<usize> },
-    /// Enqueues the command buffers of some steps; where there are none, the steps one by one.
-    Native { stream: usize, steps: Range<usize>, event: Option<usize> },
+    /// Enqueues the command buffers of some steps. Where there are none, and where one cannot run now, it enqueues the
+    /// steps one by one, unless they can `only` be recorded.
+    Native { stream: usize, steps: Range<usize>, event: Option<usize>, only: bool },
     /// The next command of the stream waits for an event of another stream.
     Wait { stream: usize, event: usize },
     /// Enqueues a barrier: nothing after it on the stream begins before what it waits for is complete.
@@ -52,7 +53,10 @@ impl Schedule {
                 let (stream, steps) = (0, segment.steps.clone());
                 let event = event_of(at).filter(|_| steps.end == partition.steps.end);
                 instructions.push(match segment.path {
-                    Path::Native => Instruction::Native { stream, steps, event },
+                    Path::Native => {
+                        let only = segment.why == PathReason::OnlyRecorded;
+                        Instruction::Native { stream, steps, event, only }
+                    }
                     _ => Instruction::Run { stream, steps, event },
                 });
             }

@@ -86,8 +86,10 @@ pub(super) fn strategies(
         strategies.push(Strategy { chunk: LONG_CHUNK, ..Strategy::by(Path::Native) });
     }
     strategies.extend(queues.ok());
-    // Some native commands can only be recorded.
     let may_replay = !segments.iter().any(|segment| segment.why == PathReason::OnlyRecorded);
+    if !may_replay {
+        excluded.push((Path::Replay, Exclusion::OnlyRecorded));
+    }
     for strategy in may_replay.then_some(Strategy::by(Path::Replay)).into_iter().chain(gated.ok()) {
         if !strategies.contains(&strategy) {
             strategies.push(strategy);

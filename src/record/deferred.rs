@@ -14,7 +14,9 @@ use opencl_sys::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
 use super::event::Event;
 use super::queue::Queue;
 use crate::cl::commands::enqueue::{self, NOTHING, To, Waits};
+use crate::cl::commands::hold::{HeldQueue, Hold, hold};
 use crate::cl::completion::countdown::Countdown;
+use crate::cl::completion::gates::Gates;
 use crate::cl::completion::user_code::{catch, log_later};
 use crate::cl::completion::{event_reaper, reentrancy};
 use crate::cl::memory::allocation::Entering;
@@ -50,21 +52,11 @@ where
     reentrancy::check_call()?;
     let (callers, own) = (queue.driver(), queue.own_queue()?);
     let order = callers.lock_order();
-    let entered = enqueue::entry(callers, &Waits::NONE)?;
-    let mut after = entered.gates();
+    let mut after = Gates::default();
     events.iter().for_each(|event| after.extend(&event.gates()));
-    let (gate, id) = Gate::holding(callers.context(), after, false)?;
-    let mut held = Waits::NONE;
-    held.push(gate.event().clone());
-    let place = if is_barrier || !callers.properties().out_of_order {
-        enqueue::barrier(callers, &held)?
-    } else {
-        enqueue::entry(callers, &held)?
-    };
-    if let Some(id) = id {
-        callers.held_by(id);
-    }
-    let deferred = DeferredCommand::new(place);
+    let how = if is_barrier { Hold::Barrier } else { Hold::Event };
+    let HeldQueue { entered, gate, after_gate, .. } = hold(callers, &Waits::NONE, after, false, how)?;
+    let deferred = DeferredCommand::new(after_gate);
     let event = deferred.event();
     entering.entered(callers, Some(&event));
     drop(order);

@@ -10,7 +10,7 @@ use crate::cl::memory::host::{HostBytes, Slot};
 use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::event::DriverEvent;
 use crate::cl::objects::kernel_object::{KernelObject, KernelObjectError};
-use crate::command::{Arg, Command, Translate};
+use crate::command::{Arg, Command, Translate, is_empty_range};
 use crate::error::{BuildCause, BuildError, DriverError, DriverFault, ProgramError, Result};
 use crate::graph::Child;
 use crate::graph::nodes::host_task::TaskFn;
@@ -131,7 +131,7 @@ impl Launch {
             return Err(ProgramError::NotBuiltFor { kernel: kernel.name().to_owned(), device }.into());
         };
         let sizes = self.sizes(checked.built);
-        if sizes.global.contains(&0) {
+        if is_empty_range(sizes.global) {
             return Ok(enqueue::nothing(to)?);
         }
         let args = args.iter().map(|arg| match arg {

@@ -6,15 +6,18 @@ use std::path::Path;
 use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::command::Command;
 use crate::error::FinalizeError;
 use crate::ir::Ir;
 use crate::report::summary::Report;
 
 /// Returns the graph as text before and after the passes of `lower/`.
 pub(crate) fn lowering(graph: &Ir, flat: &Ir) -> String {
-    let passes = if graph.len() == flat.len() { "" } else { "\nwithout sub-graphs (`inline`):\n" };
-    let after = if passes.is_empty() { String::new() } else { flat.to_string() };
-    format!("{graph}{passes}{after}")
+    if graph.ids().any(|node| matches!(graph.command(node), Command::SubGraph(_))) {
+        format!("{graph}\nwithout sub-graphs (`inline`):\n{flat}")
+    } else {
+        graph.to_string()
+    }
 }
 
 /// Writes the report to `PROCESS-NUMBER.txt`, the finalized graph to `PROCESS-NUMBER.dot`, and the graph before and

@@ -167,8 +167,8 @@ const BARRIER: &str = "clEnqueueBarrierWithWaitList";
 /// Logs once that a driver returned no event, because such a driver usually does it every time.
 #[cold]
 fn no_event(name: &'static str) {
-    static TOLD: Once = Once::new();
-    TOLD.call_once(|| {
+    static LOGGED: Once = Once::new();
+    LOGGED.call_once(|| {
         log_later!(Warn, "{} (logged once)", DriverError::faulty(name, DriverFault::NoEvent));
     });
 }

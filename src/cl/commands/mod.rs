@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `command.rs` | the two calls that take any command: one enqueues it, one records it |
 //! | `enqueue.rs` | kernels, copies, fills, writes, reads, hints, markers, barriers |
+//! | `hold.rs` | holds a queue by a gate, for commands that wait on the host |
 //! | `image_commands.rs` | the commands on images, enqueued and recorded |
 //! | `copy_sides.rs` | how the two sides of a copy are named to drivers, enqueued or recorded |
 //! | `copier.rs` | clgraph's own kernel that copies where OpenCL has no command (`kernels-cl/copy.cl`) |
@@ -21,4 +22,5 @@ pub(crate) mod command;
 pub(crate) mod copier;
 pub(crate) mod copy_sides;
 pub(crate) mod enqueue;
+pub(crate) mod hold;
 pub(crate) mod image_commands;

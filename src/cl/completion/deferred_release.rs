@@ -63,8 +63,8 @@ impl Release {
     #[cold]
     fn refused(self, status: cl_int) {
         // A lost device refuses every release, so only the first failure is logged as an error.
-        static TOLD: AtomicBool = AtomicBool::new(false);
-        let level = if TOLD.swap(true, Ordering::Relaxed) { log::Level::Debug } else { log::Level::Error };
+        static LOGGED: AtomicBool = AtomicBool::new(false);
+        let level = if LOGGED.swap(true, Ordering::Relaxed) { log::Level::Debug } else { log::Level::Error };
         let status = Status(status);
         log_later!(
             level =>

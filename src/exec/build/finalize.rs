@@ -20,7 +20,7 @@ use crate::exec::build::options::{Finalize, asked_path};
 use crate::exec::build::record::{self, Recorded, Refusal};
 use crate::exec::build::values::{Objects, Stale, Values, set_args};
 use crate::exec::executable::{Executable, Inner};
-use crate::exec::finalized::{Finalized, PartsOf};
+use crate::exec::finalized::{Finalized, PartitionsOf};
 use crate::exec::submit::exclusive::ExclusiveUse;
 use crate::exec::submit::executable_state::ExecutableState;
 use crate::exec::submit::result_slots::Ring;
@@ -148,7 +148,7 @@ impl Graph {
         let tables = &flat.tables;
         let rings = tables.results.iter().map(|&size| Ring::new(options.result_slots, size)).collect();
         let ports = Arc::new(Ports::new(self.id(), &flat));
-        let parts_of = PartsOf::new(&tables.ir, &plan);
+        let partitions_of = PartitionsOf::new(&tables.ir, &plan);
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let names = options.profiling.then(|| Arc::new(Names::new(self.id(), &flat, self.device(), id, &plan)));
@@ -189,7 +189,7 @@ impl Graph {
             plan,
             origins: flat.origins,
             ports,
-            parts_of,
+            partitions_of,
             report,
             updatable,
             names,

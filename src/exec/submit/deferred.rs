@@ -201,11 +201,9 @@ impl Deferred {
     /// Enqueues, in order, the partitions that have become ready. Returns the tasks that are ready.
     pub(in crate::exec) fn go_on(&self, progress: &mut DeferredProgress) -> Vec<RunnableTask> {
         let plan = &self.exec.fixed.plan;
-        while let Some(part) = progress.frontier.next_partition() {
-            let well = self.enqueue(progress, part);
-            progress.frontier.partition_ended(plan, part, well);
-        }
-        let runnable = progress.frontier.take_runnable();
+        let mut frontier = std::mem::take(&mut progress.frontier);
+        let runnable = frontier.go_on(plan, |partition| self.enqueue(progress, partition));
+        progress.frontier = frontier;
         let schedule = progress.work.as_ref().map(|work| work.snapshot.schedule(&self.exec.fixed));
         let events = |task: usize| {
             let waits = schedule.and_then(|schedule| schedule.tasks.get(task)).map_or(&[][..], Vec::as_slice);

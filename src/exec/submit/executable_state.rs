@@ -5,8 +5,9 @@ use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
 
 use crate::cl::commands::enqueue::{self, Waits};
+use crate::cl::commands::hold::{HeldQueue, Hold, hold};
 use crate::cl::completion::event_reaper;
-use crate::cl::completion::gates::{GateId, Gates};
+use crate::cl::completion::gates::Gates;
 use crate::cl::completion::user_code::log_later;
 use crate::cl::memory::allocation::{Allocation, User};
 use crate::cl::memory::host::Slot;
@@ -77,17 +78,6 @@ pub(in crate::exec) enum Accepted {
         results: Results,
         blockers: Vec<Blocker>,
     },
-}
-
-/// A caller's queue that is held for a deferred submission.
-struct Held {
-    /// Complete when the submission could start on the caller's queue.
-    entered: DriverEvent,
-    /// Holds the caller's queue.
-    gate: Gate,
-    id: Option<GateId>,
-    /// Complete when the gate is open.
-    after_gate: DriverEvent,
 }
 
 /// An error after which some commands may be enqueued.
@@ -462,7 +452,8 @@ impl ExecutableState {
         exclusive.each().for_each(|uses| uses.running.iter().for_each(|running| begin.extend(&running.gates())));
         let mut gates = begin.clone();
         bindings.events.iter().filter_map(External::blocker).for_each(|blocker| gates.extend(&blocker.gates()));
-        let Held { entered, gate, id, after_gate } = self.hold(exec, queue, waits, gates)?;
+        let has_tasks = !exec.plan.tasks.is_empty();
+        let HeldQueue { entered, gate, id, after_gate } = hold(queue, waits, gates, has_tasks, Hold::Event)?;
         begin.extend(&entered.gates());
         let signals = bindings.events.iter().filter_map(External::signal);
         if let Err(error) = ReservedUserEvent::all_come_after(signals, id, &begin) {
@@ -478,23 +469,6 @@ impl ExecutableState {
         self.leftovers.timer = timer;
         let work = Box::new(Work { snapshot, entered, bindings: std::mem::take(bindings), retained, gate });
         Ok((state, own, work))
-    }
-
-    fn hold(&self, exec: &Finalized, queue: &DriverQueue, waits: &Waits, mut after: Gates) -> Result<Held> {
-        let entered = enqueue::entry(queue, waits)?;
-        after.extend(&entered.gates());
-        let (gate, id) = Gate::holding(&exec.context, after, !exec.plan.tasks.is_empty())?;
-        let mut wait = Waits::NONE;
-        wait.push(gate.event().clone());
-        let after_gate = if queue.properties().out_of_order {
-            enqueue::entry(queue, &wait)?
-        } else {
-            enqueue::barrier(queue, &wait)?
-        };
-        if let Some(id) = id {
-            queue.held_by(id);
-        }
-        Ok(Held { entered, gate, id, after_gate })
     }
 
     /// What must outlive the commands when the executable is dropped: host memory, memory with an address, and the

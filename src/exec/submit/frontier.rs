@@ -1,18 +1,18 @@
 //! Which parts of a submission can proceed: which partitions can be enqueued, and which host tasks can run.
 //!
-//! It knows nothing of OpenCL, threads or events: it is told what has ended, and says what comes next.
+//! It knows nothing of OpenCL, threads or events. Its input is what has ended, and its output what comes next.
 
 use std::collections::BTreeSet;
 
 use crate::plan::{Partition, Plan, TaskPlan};
 
 /// How far a submission has come.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::exec) struct Frontier {
-    parts: Vec<State>,
+    partitions: Vec<State>,
     tasks: Vec<State>,
     /// What partitions and tasks still wait for.
-    missing_of_parts: Vec<usize>,
+    missing_of_partitions: Vec<usize>,
     missing_of_tasks: Vec<usize>,
     /// Partitions that can be enqueued, which happens in their order.
     ready: BTreeSet<usize>,
@@ -37,7 +37,7 @@ enum State {
 
 /// What has ended, and whether well.
 enum News {
-    Part(usize, bool),
+    Partition(usize, bool),
     Task(usize, bool),
 }
 
@@ -48,27 +48,36 @@ impl Frontier {
 
     fn of(partitions: &[Partition], tasks: &[TaskPlan]) -> Self {
         let mut this = Self {
-            parts: vec![State::Held; partitions.len()],
+            partitions: vec![State::Held; partitions.len()],
             tasks: vec![State::Held; tasks.len()],
-            missing_of_parts: partitions.iter().map(|part| part.tasks.len()).collect(),
+            missing_of_partitions: partitions.iter().map(|partition| partition.tasks.len()).collect(),
             missing_of_tasks: tasks.iter().map(|task| task.partitions.len() + task.tasks.len()).collect(),
             ready: BTreeSet::new(),
             runnable: Vec::new(),
             given_up: Vec::new(),
             left: partitions.len() + tasks.len(),
         };
-        (0..partitions.len()).for_each(|part| this.check_part(part));
+        (0..partitions.len()).for_each(|partition| this.check_partition(partition));
         (0..tasks.len()).for_each(|task| this.check_task(task));
         this
     }
 
-    /// Takes the next partition that can be enqueued.
-    pub(in crate::exec) fn next_partition(&mut self) -> Option<usize> {
-        self.ready.pop_first()
+    /// Enqueues the partitions that can be enqueued, and those that can be then. `enqueue` does so, and returns whether
+    /// that succeeded. Returns the tasks that can run.
+    pub(in crate::exec) fn go_on(&mut self, plan: &Plan, enqueue: impl FnMut(usize) -> bool) -> Vec<usize> {
+        self.advance(&plan.partitions, &plan.tasks, enqueue)
     }
 
-    /// Takes the tasks that can run.
-    pub(in crate::exec) fn take_runnable(&mut self) -> Vec<usize> {
+    fn advance(
+        &mut self,
+        partitions: &[Partition],
+        tasks: &[TaskPlan],
+        mut enqueue: impl FnMut(usize) -> bool,
+    ) -> Vec<usize> {
+        while let Some(partition) = self.ready.pop_first() {
+            let well = enqueue(partition);
+            self.apply(partitions, tasks, News::Partition(partition, well));
+        }
         std::mem::take(&mut self.runnable)
     }
 
@@ -83,22 +92,17 @@ impl Frontier {
     }
 
     /// Whether a partition was not enqueued, and may be later.
-    pub(in crate::exec) fn is_held(&self, part: usize) -> bool {
-        self.parts.get(part).is_some_and(|state| matches!(state, State::Held | State::Begun))
+    pub(in crate::exec) fn is_held(&self, partition: usize) -> bool {
+        self.partitions.get(partition).is_some_and(|state| matches!(state, State::Held | State::Begun))
     }
 
     /// Whether a partition will never be enqueued.
-    pub(in crate::exec) fn is_given_up(&self, part: usize) -> bool {
-        self.parts.get(part) == Some(&State::Failed)
+    pub(in crate::exec) fn is_given_up(&self, partition: usize) -> bool {
+        self.partitions.get(partition) == Some(&State::Failed)
     }
 
-    pub(in crate::exec) fn is_enqueued(&self, part: usize) -> bool {
-        self.parts.get(part) == Some(&State::EndedWell)
-    }
-
-    /// A partition was enqueued, or was refused.
-    pub(in crate::exec) fn partition_ended(&mut self, plan: &Plan, part: usize, well: bool) {
-        self.apply(&plan.partitions, &plan.tasks, News::Part(part, well));
+    pub(in crate::exec) fn is_enqueued(&self, partition: usize) -> bool {
+        self.partitions.get(partition) == Some(&State::EndedWell)
     }
 
     /// A task has returned. One that failed may have been the one to complete an event, so it is given up.
@@ -111,23 +115,23 @@ impl Frontier {
         let mut news = vec![first];
         while let Some(one) = news.pop() {
             self.left -= 1;
-            let (then_parts, then_tasks, well): (&[u32], &[u32], bool) = match one {
+            let (then_partitions, then_tasks, well): (&[u32], &[u32], bool) = match one {
                 News::Task(task, well) => {
                     self.tasks[task] = if well { State::EndedWell } else { State::Failed };
-                    (&tasks[task].then_parts, &tasks[task].then_tasks, well)
+                    (&tasks[task].then_partitions, &tasks[task].then_tasks, well)
                 }
-                News::Part(part, well) => {
-                    self.parts[part] = if well { State::EndedWell } else { State::Failed };
-                    (&[], &partitions[part].then_tasks, well)
+                News::Partition(partition, well) => {
+                    self.partitions[partition] = if well { State::EndedWell } else { State::Failed };
+                    (&[], &partitions[partition].then_tasks, well)
                 }
             };
-            for part in then_parts.iter().map(|part| *part as usize) {
+            for partition in then_partitions.iter().map(|partition| *partition as usize) {
                 if well {
-                    self.missing_of_parts[part] -= 1;
-                    self.check_part(part);
-                } else if self.parts[part] == State::Held {
-                    self.parts[part] = State::Begun;
-                    news.push(News::Part(part, false));
+                    self.missing_of_partitions[partition] -= 1;
+                    self.check_partition(partition);
+                } else if self.partitions[partition] == State::Held {
+                    self.partitions[partition] = State::Begun;
+                    news.push(News::Partition(partition, false));
                 }
             }
             for task in then_tasks.iter().map(|task| *task as usize) {
@@ -143,10 +147,10 @@ impl Frontier {
         }
     }
 
-    fn check_part(&mut self, part: usize) {
-        if self.missing_of_parts[part] == 0 && self.parts[part] == State::Held {
-            self.parts[part] = State::Begun;
-            self.ready.insert(part);
+    fn check_partition(&mut self, partition: usize) {
+        if self.missing_of_partitions[partition] == 0 && self.partitions[partition] == State::Held {
+            self.partitions[partition] = State::Begun;
+            self.ready.insert(partition);
         }
     }
 
@@ -189,7 +193,7 @@ mod tests {
     type Built = (Vec<Partition>, Vec<TaskPlan>, Vec<(bool, usize, Vec<usize>)>);
 
     fn build(nodes: &[(bool, Vec<u8>)]) -> Built {
-        let (mut parts, mut tasks) = (Vec::<Partition>::new(), Vec::<TaskPlan>::new());
+        let (mut partitions, mut tasks) = (Vec::<Partition>::new(), Vec::<TaskPlan>::new());
         let mut known: Vec<(bool, usize, Vec<usize>)> = Vec::new();
         for (at, (is_task, after)) in nodes.iter().enumerate() {
             let before = after.iter().filter(|_| at > 0).map(|of| usize::from(*of) % at);
@@ -200,28 +204,28 @@ mod tests {
             let of = |kind: bool| -> Vec<u32> {
                 before.iter().filter(|one| known[**one].0 == kind).map(|one| known[*one].1 as u32).collect()
             };
-            let (of_tasks, of_parts) = (of(true), of(false));
+            let (of_tasks, of_partitions) = (of(true), of(false));
             if *is_task {
                 let number = tasks.len() as u32;
                 of_tasks.iter().for_each(|task| tasks[*task as usize].then_tasks.push(number));
-                of_parts.iter().for_each(|part| parts[*part as usize].then_tasks.push(number));
+                of_partitions.iter().for_each(|partition| partitions[*partition as usize].then_tasks.push(number));
                 tasks.push(TaskPlan {
                     node: crate::ir::NodeId(at as u32),
-                    commands: of_parts.clone(),
-                    partitions: of_parts,
+                    commands: of_partitions.clone(),
+                    partitions: of_partitions,
                     tasks: of_tasks,
-                    then_parts: Vec::new(),
+                    then_partitions: Vec::new(),
                     then_tasks: Vec::new(),
                 });
                 known.push((true, tasks.len() - 1, before));
             } else {
-                let number = parts.len() as u32;
-                of_tasks.iter().for_each(|task| tasks[*task as usize].then_parts.push(number));
-                parts.push(Partition { tasks: of_tasks, then_tasks: Vec::new(), steps: 0..0, segments: 0..0 });
-                known.push((false, parts.len() - 1, before));
+                let number = partitions.len() as u32;
+                of_tasks.iter().for_each(|task| tasks[*task as usize].then_partitions.push(number));
+                partitions.push(Partition { tasks: of_tasks, then_tasks: Vec::new(), steps: 0..0, segments: 0..0 });
+                known.push((false, partitions.len() - 1, before));
             }
         }
-        (parts, tasks, known)
+        (partitions, tasks, known)
     }
 
     /// Whatever ends in whatever order, well or not: each partition and each task goes on once, after all that it waits
@@ -229,39 +233,40 @@ mod tests {
     #[test]
     fn everything_goes_on_once_after_what_it_waits_for_or_never() {
         fn holds(Case { nodes, ends }: Case) -> bool {
-            let (parts, tasks, known) = build(&nodes);
+            let (partitions, tasks, known) = build(&nodes);
             let node = |is_task: bool, number: usize| {
                 known.iter().position(|(kind, of, _)| (*kind, *of) == (is_task, number)).unwrap()
             };
-            let mut frontier = Frontier::of(&parts, &tasks);
+            let mut frontier = Frontier::of(&partitions, &tasks);
             // By node: how it ended.
             let mut ended: Vec<Option<bool>> = vec![None; known.len()];
             let (mut going, mut ends) = (Vec::new(), ends.into_iter().cycle());
+            let mut picks = ends.clone();
             loop {
-                going.extend(frontier.take_runnable().into_iter().map(|task| node(true, task)));
+                let mut begin = |next: usize, ended: &mut Vec<Option<bool>>| {
+                    let before = &known[next].2;
+                    assert!(ended[next].is_none(), "node {next} goes on twice");
+                    assert!(before.iter().all(|of| ended[*of] == Some(true)), "node {next} goes on too early");
+                    let well = ends.next().is_none_or(|(_, well)| well);
+                    ended[next] = Some(well);
+                    well
+                };
+                let runnable =
+                    frontier.advance(&partitions, &tasks, |partition| begin(node(false, partition), &mut ended));
+                going.extend(runnable.into_iter().map(|task| node(true, task)));
                 for given_up in frontier.take_given_up() {
                     ended[node(true, given_up)] = Some(false);
                 }
-                // Partitions come first, as they are enqueued at once.
-                let next = match frontier.next_partition() {
-                    Some(part) => node(false, part),
-                    None if going.is_empty() => break,
-                    None => {
-                        let pick = usize::from(ends.next().unwrap_or((0, true)).0) % going.len();
-                        going.swap_remove(pick)
-                    }
-                };
-                let (is_task, number, before) = &known[next];
-                assert!(ended[next].is_none(), "node {next} goes on twice");
-                assert!(before.iter().all(|of| ended[*of] == Some(true)), "node {next} goes on too early");
-                let well = ends.next().is_none_or(|(_, well)| well);
-                ended[next] = Some(well);
-                match is_task {
-                    true => frontier.apply(&parts, &tasks, News::Task(*number, well)),
-                    false => frontier.apply(&parts, &tasks, News::Part(*number, well)),
+                if going.is_empty() {
+                    break;
                 }
-                assert!(*is_task || frontier.is_enqueued(*number) == well);
+                let pick = usize::from(picks.next().map_or(0, |(pick, _)| pick)) % going.len();
+                let next = going.swap_remove(pick);
+                let well = begin(next, &mut ended);
+                frontier.apply(&partitions, &tasks, News::Task(known[next].1, well));
             }
+            let enqueued = |partition: usize| ended[node(false, partition)] == Some(true);
+            assert!((0..partitions.len()).all(|partition| frontier.is_enqueued(partition) == enqueued(partition)));
             assert!(frontier.is_over());
             let failed = |of: &usize| ended[*of] != Some(true);
             known
@@ -281,13 +286,13 @@ mod every_order {
     use super::*;
     use crate::ir::NodeId;
 
-    fn task(partitions: &[u32], tasks: &[u32], then_parts: &[u32], then_tasks: &[u32]) -> TaskPlan {
+    fn task(partitions: &[u32], tasks: &[u32], then_partitions: &[u32], then_tasks: &[u32]) -> TaskPlan {
         TaskPlan {
             node: NodeId(0),
             commands: Vec::new(),
             partitions: partitions.to_vec(),
             tasks: tasks.to_vec(),
-            then_parts: then_parts.to_vec(),
+            then_partitions: then_partitions.to_vec(),
             then_tasks: then_tasks.to_vec(),
         }
     }
@@ -296,17 +301,17 @@ mod every_order {
         Partition { tasks: tasks.to_vec(), then_tasks: then_tasks.to_vec(), steps: 0..0, segments: 0..0 }
     }
 
-    /// What a thread of a submission does after a task: all that it lets go on is enqueued, or returned. Then it says
-    /// whether nothing is left. As in `tasks.rs`.
+    /// What a thread of a submission does after a task: all that the task lets go on is enqueued, or returned. It also
+    /// returns whether nothing is left.
     fn ended(shared: &Shared, task: usize, well: bool) -> (Vec<usize>, bool) {
         let mut frontier = shared.frontier.lock().unwrap();
         let before = frontier.is_over();
         frontier.apply(&shared.partitions, &shared.tasks, News::Task(task, well));
-        while let Some(part) = frontier.next_partition() {
-            shared.enqueued.lock().unwrap().push(part);
-            frontier.apply(&shared.partitions, &shared.tasks, News::Part(part, true));
-        }
-        (frontier.take_runnable(), frontier.is_over() && !before)
+        let runnable = frontier.advance(&shared.partitions, &shared.tasks, |partition| {
+            shared.enqueued.lock().unwrap().push(partition);
+            true
+        });
+        (runnable, frontier.is_over() && !before)
     }
 
     struct Shared {
@@ -326,9 +331,8 @@ mod every_order {
                 let partitions = vec![partition(&[], &[0, 1]), partition(&[0, 1], &[2])];
                 let tasks = vec![task(&[0], &[], &[1], &[]), task(&[0], &[], &[1], &[]), task(&[1], &[], &[], &[])];
                 let mut frontier = Frontier::of(&partitions, &tasks);
-                assert_eq!(frontier.next_partition(), Some(0));
-                frontier.apply(&partitions, &tasks, News::Part(0, true));
-                assert_eq!(frontier.take_runnable(), [0, 1]);
+                let first = frontier.advance(&partitions, &tasks, |partition| partition == 0);
+                assert_eq!(first, [0, 1]);
                 let frontier = Mutex::new(frontier);
                 let shared = Arc::new(Shared { partitions, tasks, frontier, enqueued: Mutex::default() });
                 let run = |shared: Arc<Shared>, task: usize, well: bool| {

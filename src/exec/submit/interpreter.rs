@@ -18,7 +18,7 @@ use crate::exec::finalized::Finalized;
 use crate::exec::submit::bindings::SubmissionBindings;
 use crate::exec::submit::replay::{self, ReplayError};
 use crate::exec::submit::snapshot::Snapshot;
-use crate::plan::{Instruction, Path, PathReason, Schedule};
+use crate::plan::{Instruction, Path, Schedule};
 
 /// Which events are wanted.
 #[derive(Clone, Copy, Debug)]
@@ -168,7 +168,7 @@ impl<'a> Interpreter<'a> {
         for instruction in &self.schedule.instructions[instructions] {
             match instruction {
                 Instruction::Run { stream, steps, event } => self.run(*stream, steps.clone(), *event)?,
-                Instruction::Native { stream, steps, event } => self.native(*stream, steps, *event)?,
+                Instruction::Native { stream, steps, event, only } => self.native(*stream, steps, *event, *only)?,
                 Instruction::Wait { stream, event } => self.wait(*stream, *event)?,
                 Instruction::Barrier { stream, event } => self.barrier(*stream, *event)?,
             }
@@ -272,16 +272,16 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    /// Enqueues the command buffers of steps, or the steps one by one where there are none.
-    fn native(&mut self, stream: usize, steps: &Range<usize>, event: Option<usize>) -> Result<(), Stopped> {
+    /// Enqueues the command buffers of steps, or the steps one by one where there are none, unless they can `only` be
+    /// recorded.
+    fn native(&mut self, stream: usize, steps: &Range<usize>, event: Option<usize>, only: bool) -> Result<(), Stopped> {
         let Some(recorded) = &self.snapshot.recorded else { return self.run(stream, steps.clone(), event) };
         for chunk in recorded.of(steps) {
             let event = event.filter(|_| chunk.steps.end == steps.end);
             if chunk.replayed {
                 self.run(stream, chunk.steps.clone(), event)?;
             } else if let Some(not_now) = self.chunk(stream, chunk, event)? {
-                let segment = self.exec.plan.segments.partition_point(|segment| segment.steps.end <= steps.start);
-                if self.exec.plan.segments[segment].why == PathReason::OnlyRecorded {
+                if only {
                     return Err(self.stopped(chunk.steps.clone(), not_now));
                 }
                 recorded.log_once(&not_now);

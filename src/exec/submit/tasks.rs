@@ -259,7 +259,7 @@ impl TaskSubmission for Calling<'_> {
     fn result(&self, read: Port, scope: &Scope) -> Result<Arc<Slot>> {
         let exec = &self.submission.exec.fixed;
         let at = scope.result(&exec.ports, read)?.index();
-        let place = exec.parts_of.reads.get(at);
+        let place = exec.partitions_of.reads.get(at);
         if !place.is_some_and(|(node, _)| exec.is_after(self.node, *node)) {
             let task = exec.node(exec.origins.of(self.node).node);
             return Err(SubmitError::NotAfterRead { task, read: read.node }.into());
@@ -277,7 +277,7 @@ impl TaskSubmission for Calling<'_> {
         if data.len() != expected {
             return Err(SubmitError::InputSize { node, expected, given: data.len() }.into());
         }
-        let place = exec.parts_of.writes.get(&id);
+        let place = exec.partitions_of.writes.get(&id);
         let is_after = place.is_some_and(|(write, _)| exec.is_after(*write, self.node));
         let mut progress = self.submission.lock();
         let is_of = |state: fn(&Frontier, usize) -> bool| {

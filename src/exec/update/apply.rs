@@ -290,9 +290,8 @@ fn can_change(values: &Values, touched: &Touched, fields: MutableCaps) -> bool {
     }
     let old = changed.grid.as_deref().unwrap_or(new);
     // A kernel of no size is not recorded.
-    let recorded = |sizes: &[usize; 3]| !sizes.contains(&0);
-    recorded(&old.global)
-        && recorded(&new.global)
+    !old.is_empty()
+        && !new.is_empty()
         && (old.offset == new.offset || fields.global_offset)
         && (old.global == new.global || fields.global_size)
         && (old.local == new.local || (fields.local_size && old.local.is_some() && new.local.is_some()))

@@ -150,7 +150,12 @@ impl Edit {
                             "the native command given has other forms (enqueued, recorded), and these cannot change";
                         return Err(why.to_owned());
                     }
-                    _ => {}
+                    // Every kind is named: the compiler asks what of a new one cannot change.
+                    (Command::Kernel { .. } | Command::Native { .. } | Command::Hint { .. }, _) => {}
+                    (Command::Copy { .. } | Command::CopyRect(_) | Command::CopyImage(_), _) => {}
+                    (Command::Fill { .. } | Command::Write { .. } | Command::Read { .. }, _) => {}
+                    (Command::Empty | Command::Alloc(_) | Command::Free(_) | Command::SubGraph(_), _) => {}
+                    (Command::Task(_) | Command::Event { .. }, _) => {}
                 }
                 let old = old.clone();
                 // The memory of an allocation was placed at finalize.

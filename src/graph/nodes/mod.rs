@@ -34,9 +34,9 @@
 //! 3. the call that enqueues it and the call that records it, in `cl/commands/command.rs`. Queues that execute, replay,
 //!    recording, inlining and updates then have it too, because they translate commands without a look at their kind;
 //! 4. what the compiler asks for, because it finds each `match` over `Command`: whether a command buffer can hold it
-//!    (`plan/command_kind.rs`), the checker (`plan/check.rs`), its name and picture (`graph/query.rs`,
-//!    `graph/drawing.rs`). The compiler does not find what must stay the same in an update (`graph/edit/assign.rs`) and
-//!    what the device must have (`plan/runnable.rs`). For queues, a method in `record/enqueue.rs`;
+//!    (`plan/command_kind.rs`), what the device must have (`plan/runnable.rs`), the checker (`plan/check.rs`), what must
+//!    stay the same in an update (`graph/edit/assign.rs`), its name and picture (`graph/query.rs`, `graph/drawing.rs`).
+//!    For queues, a method in `record/enqueue.rs`;
 //! 5. functions in C and Python (`capi/coverage.txt` lists the counterparts), a rule in `docs/SEMANTICS.md`, and a test
 //!    that names the rule.
 //!

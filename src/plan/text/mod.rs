@@ -353,8 +353,9 @@ fn instructions(reader: &Reader, plan: &Plan, schedule: &Schedule) -> Vec<String
     let kept = |event: &Option<usize>| event.map_or_else(String::new, |event| format!(", event {event}"));
     let line = |instruction: &Instruction| match instruction {
         Instruction::Run { stream, steps, event } => format!("{stream}: {}{}", names(steps), kept(event)),
-        Instruction::Native { stream, steps, event } => {
-            format!("{stream}: command buffer {}{}", names(steps), kept(event))
+        Instruction::Native { stream, steps, event, only } => {
+            let only = if *only { "only " } else { "" };
+            format!("{stream}: {only}in command buffers {}{}", names(steps), kept(event))
         }
         Instruction::Wait { stream, event } => format!("{stream}: wait {event}"),
         Instruction::Barrier { stream, event } => format!("{stream}: barrier{}", kept(event)),

@@ -293,11 +293,23 @@ fn native_commands_go_where_one_of_their_forms_can_go() {
             "6..7 command buffers (as asked)",
         ]
     );
+    let reader = read(GRAPH);
+    let whole = super::plan(&reader.ir, &recording_device(), &asked(Path::Native)).unwrap();
+    expect![[r#"
+        0: in command buffers a n b
+        0: m
+        0: in command buffers c
+        0: only in command buffers o
+        0: in command buffers d
+    "#]]
+    .assert_eq(&lines(&instructions(&reader, &whole, &whole.schedule)));
     let slow = "replay (as asked)";
     assert_eq!(
         segments(GRAPH, &recording_device(), &asked(Path::Replay)),
         [format!("0..5 {slow}"), recorded.to_owned(), format!("6..7 {slow}")]
     );
+    let excluded = super::plan(&read(GRAPH).ir, &recording_device(), &asked(Path::Auto)).unwrap().excluded;
+    assert!(excluded.contains(&(Path::Replay, Exclusion::OnlyRecorded)), "{excluded:?}");
     // Too short to pay, but the native command can only be recorded.
     let auto = segments(GRAPH, &recording_device(), &asked(Path::Auto));
     assert_eq!(auto[auto.len() - 2], recorded);

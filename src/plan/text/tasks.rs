@@ -33,6 +33,31 @@ fn a_task_in_a_chain_cuts_it_in_two() {
     );
 }
 
+/// Rule H2: each partition is a block, whose last command has an event for the task.
+#[test]
+fn the_blocks_of_one_queue_are_between_tasks() {
+    let reader = read(
+        "buffer x 64
+         a: fill x 64
+         r: read x 64
+         t: task read x
+         c: fill x 64
+         u: task read x",
+    );
+    let plan = plan(&reader.ir, &new_device(), &asked(Path::Replay)).unwrap();
+    expect![[r#"
+        partition 0
+        0: a, event 0
+        partition 1
+        0: r, event 1
+        partition 2
+        0: c, event 2
+        t waits for 0
+        u waits for 2
+    "#]]
+    .assert_eq(&lines(&instructions(&reader, &plan, &plan.schedule)));
+}
+
 /// Rule H2
 #[test]
 fn what_has_nothing_to_do_with_a_task_goes_at_once_and_after_what_the_task_waits_for() {
