@@ -1,129 +1,26 @@
 //! Native commands: both forms on every path and queue, what their functions get, and how they fail.
 
 mod common;
+#[path = "common/native.rs"]
+mod native;
 
-use std::error::Error as StdError;
-use std::ffi::{c_char, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use clgraph::{
-    Buffer, BuildCause, BuildError, CommandKind, DrawingDetail, Error, ErrorKind, Executable, Finalize, FinalizeError,
-    Graph, GraphMemory, Image, ImageFormat, ImageShape, Memory, NativeCommand, NativeMemory, NativeQueue,
-    NativeRecording, Node, NodeKind, OnDevice, Path, PathReason, Queue, QueueProperties, RecordAbi, RecordError,
-    SubmitError, UpdateError,
+    Buffer, BuildCause, BuildError, DrawingDetail, Error, ErrorKind, Executable, Finalize, FinalizeError, Graph,
+    GraphMemory, Image, ImageFormat, ImageShape, Memory, NativeCommand, NativeQueue, NativeRecording, Node, NodeKind,
+    Path, PathReason, Queue, QueueProperties, RecordError, SubmitError, UpdateError,
 };
 use common::{Bench, UserEvent, assert_error, cause, elsewhere};
+use native::{Outcome, fill, record_fill};
 
 const LEN: usize = 64;
 const PATHS: [Path; 3] = [Path::Auto, Path::Native, Path::Replay];
 
-type Outcome = Result<(), Box<dyn StdError + Send + Sync>>;
-
 fn each(of: impl Fn(u32) -> u32) -> Vec<u32> {
     (0..LEN as u32).map(of).collect()
-}
-
-/// Enqueues a fill of the first memory that the node names.
-fn fill(to: &NativeQueue<'_>, memory: NativeMemory<'_>, value: u32) -> Outcome {
-    assert!(memory.is_object());
-    // SAFETY: queue and buffer are alive, and the range is the node's.
-    let event = unsafe {
-        opencl3::command_queue::enqueue_fill_buffer(
-            to.raw(),
-            memory.pointer(),
-            (&raw const value).cast(),
-            4,
-            memory.offset(),
-            memory.size(),
-            0,
-            ptr::null(),
-        )
-    };
-    drop(opencl3::event::Event::new(event.map_err(|error| format!("clEnqueueFillBuffer: {error}"))?));
-    Ok(())
-}
-
-type RecordFill = unsafe extern "system" fn(
-    *mut c_void,
-    *mut c_void,
-    *mut c_void,
-    *const c_void,
-    usize,
-    usize,
-    usize,
-    u32,
-    *const u32,
-    *mut u32,
-    *mut *mut c_void,
-) -> i32;
-type RecordFillWithProperties = unsafe extern "system" fn(
-    *mut c_void,
-    *mut c_void,
-    *const u64,
-    *mut c_void,
-    *const c_void,
-    usize,
-    usize,
-    usize,
-    u32,
-    *const u32,
-    *mut u32,
-    *mut *mut c_void,
-) -> i32;
-
-/// Returns a function of an extension, from the platform of a device.
-fn function(device: &clgraph::Device, name: &std::ffi::CStr) -> *mut c_void {
-    type Address = unsafe extern "system" fn(*mut c_void, *const c_char) -> *mut c_void;
-    let platform = opencl3::device::Device::new(device.raw()).platform().unwrap();
-    static LIBRARY: OnceLock<dlopen2::raw::Library> = OnceLock::new();
-    let library = LIBRARY.get_or_init(|| {
-        let library = std::env::var("OPENCL_DYLIB_PATH").unwrap_or_else(|_| "libOpenCL.so.1".to_owned());
-        dlopen2::raw::Library::open(library).unwrap()
-    });
-    // SAFETY: the function of that name, and a live platform.
-    unsafe { library.symbol::<Address>("clGetExtensionFunctionAddressForPlatform").unwrap()(platform, name.as_ptr()) }
-}
-
-/// Records a fill of the first memory that the node names.
-fn record_fill(to: &NativeRecording<'_>, memory: NativeMemory<'_>, value: u32) -> Outcome {
-    let function = function(to.device(), c"clCommandFillBufferKHR");
-    let (pattern, buffer) = ((&raw const value).cast(), memory.pointer());
-    let (offset, size, none) = (memory.offset(), memory.size(), ptr::null_mut());
-    // SAFETY: the function of that name, by its ABI; command buffer and buffer are alive, and the range is the node's.
-    let status = unsafe {
-        match to.abi() {
-            RecordAbi::WithoutProperties => std::mem::transmute::<*mut c_void, RecordFill>(function)(
-                to.raw(),
-                none,
-                buffer,
-                pattern,
-                4,
-                offset,
-                size,
-                0,
-                ptr::null(),
-                ptr::null_mut(),
-                ptr::null_mut(),
-            ),
-            _ => std::mem::transmute::<*mut c_void, RecordFillWithProperties>(function)(
-                to.raw(),
-                none,
-                ptr::null(),
-                buffer,
-                pattern,
-                4,
-                offset,
-                size,
-                0,
-                ptr::null(),
-                ptr::null_mut(),
-                ptr::null_mut(),
-            ),
-        }
-    };
-    if status == 0 { Ok(()) } else { Err(format!("clCommandFillBufferKHR: {status}").into()) }
 }
 
 /// How often the functions were called.
@@ -156,7 +53,7 @@ impl Calls {
 }
 
 fn records(bench: &Bench) -> bool {
-    bench.queue.device().caps().can_record(CommandKind::Fill).is_ok()
+    native::records(bench.queue.device().caps(), false)
 }
 
 fn stir(bench: &Bench, graph: &Graph, buffer: &Buffer<u32>) -> Node {
