@@ -8,14 +8,14 @@ use std::sync::atomic::Ordering::SeqCst;
 use opencl_sys::{CL_INVALID_OPERATION, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES};
 
 use crate::caps::{Caps, CommandBufferCaps, DetectedBy, ExtensionVersion, QueueKinds, RecordAbi, Version};
-use crate::cl::fake::{Barrier, Fake, telling_buffer};
+use crate::cl::fake::{Barrier, Fake, inside, telling_buffer};
 use crate::cl::objects::buffer::Buffer;
 use crate::cl::objects::context::Context;
 use crate::cl::objects::device::{Device, best_device};
 use crate::cl::objects::queue::QueueProperties;
-use crate::error::{Error, ErrorKind, SetupError, SubmitError};
+use crate::error::{DriverError, Error, ErrorKind, SetupError, Status, SubmitError};
 use crate::exec::{Executable, Finalize};
-use crate::graph::{Graph, HostRead};
+use crate::graph::{Graph, HostRead, NativeCommand, NativeCommandNode};
 use crate::plan::{Path, PathReason};
 use crate::record::Queue;
 
@@ -402,6 +402,33 @@ fn queues_that_a_driver_does_not_take_are_replayed() {
     let profiling = Queue::with_properties(&setting.queue, &setting.device, profiling).unwrap();
     assert_runs(&executable, &profiling, &read);
     assert_eq!(setting.fake.enqueued.load(SeqCst), 0);
+}
+
+/// Rules I4, E2: a submission that needs command buffers says why there are none, and the next one has them.
+#[test]
+fn what_can_only_be_recorded_is_recorded_when_the_driver_accepts_it_again() {
+    type Refuses = fn(&Fake, i32);
+    let refuse: [(Refuses, &str); 3] = [
+        (|fake, status| fake.create_status.store(status, SeqCst), "clCreateCommandBufferKHR"),
+        (|fake, status| fake.finalize_status.store(status, SeqCst), "clFinalizeCommandBufferKHR"),
+        (|fake, status| fake.refuse_all.store(status, SeqCst), "clCommandFillBufferKHR"),
+    ];
+    for (refuse, call) in refuse {
+        let setting = Setting::new(WithProperties);
+        let (graph, read) = setting.graph();
+        inside(NativeCommandNode::add, graph.native_command(NativeCommand::recorded(|_| ()))).unwrap();
+        let executable = setting.finalize(&graph);
+        let profiling = QueueProperties::new().profiling(true);
+        let profiling = Queue::with_properties(&setting.queue, &setting.device, profiling).unwrap();
+        refuse(&setting.fake, CL_OUT_OF_RESOURCES);
+        for _ in 0..2 {
+            let error = executable.submit(&profiling).unwrap_err();
+            assert_eq!(error.driver_error(), Some(DriverError::new(call, Status(CL_OUT_OF_RESOURCES))), "{error}");
+        }
+        assert_runs(&executable, &setting.queue, &read);
+        refuse(&setting.fake, 0);
+        assert_runs(&executable, &profiling, &read);
+    }
 }
 
 /// Rule F3: a driver retains nothing that a command buffer uses.

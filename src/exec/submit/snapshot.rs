@@ -7,7 +7,7 @@ use crate::cl::completion::completion_time::CompletionTimer;
 use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::command_buffer::CommandBuffer;
 use crate::cl::objects::queue::{DriverQueue, QueueProperties};
-use crate::error::{Result, SubmitError};
+use crate::error::{DriverError, DriverFault, Error, Result, SubmitError};
 use crate::exec::build::record::{self, Recorded, Refusal};
 use crate::exec::build::values::Values;
 use crate::exec::finalized::Finalized;
@@ -55,10 +55,10 @@ impl ExecutableState {
         let recorded = if supported { Some(record_for(exec, &self.values, properties, most)) } else { None };
         let recorded = match recorded {
             Some(Ok(recorded)) => Some(Arc::new(recorded)),
-            // The function may succeed the next time, so the refusal is not stored.
-            Some(Err(Refusal::Function(node, text))) => {
-                let node = exec.node(exec.origins.of(node).node);
-                return Err(SubmitError::NativeCommand { node, text }.into());
+            // A function may succeed the next time, and so may the driver where some nodes can only be recorded. So the
+            // refusal is not stored.
+            Some(Err(refusal)) if exec.plan.only_recorded || matches!(refusal, Refusal::Function(..)) => {
+                return Err(not_recorded(exec, refusal));
             }
             Some(Err(refusal)) => {
                 let reason = refusal.describe(|node| exec.node(exec.origins.of(node).node));
@@ -143,6 +143,22 @@ impl ExecutableState {
 /// can differ.
 fn queues_with(properties: QueueProperties) -> &'static str {
     if properties.profiling { "queues that profile" } else { "queues without profiling" }
+}
+
+/// Returns the error of a submission that needs command buffers, which could not be recorded.
+fn not_recorded(exec: &Finalized, refusal: Refusal) -> Error {
+    let node = |node| exec.node(exec.origins.of(node).node);
+    match refusal {
+        Refusal::Function(at, text) => SubmitError::NativeCommand { node: node(at), text }.into(),
+        Refusal::All(error) => error,
+        Refusal::Nodes(nodes) => match nodes.first() {
+            Some((first, source)) => {
+                let (node, total) = (node(*first), exec.plan.steps.len());
+                SubmitError::Enqueue { node, commands: 1, enqueued: 0, total, source: *source }.into()
+            }
+            None => DriverError::faulty("clCreateCommandBufferKHR", DriverFault::Defect).into(),
+        },
+    }
 }
 
 /// Records the native segments of an executable again, for queues with other properties.
