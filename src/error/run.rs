@@ -62,7 +62,8 @@ pub enum FinalizeError {
         device: String,
         /// What the device does not support.
         missing: String,
-        /// [`ErrorKind::KernelNotSupported`] or [`ErrorKind::FeatureNotSupported`].
+        /// [`ErrorKind::KernelNotSupported`] or [`ErrorKind::FeatureNotSupported`]; that of the driver's error if the
+        /// driver refused to record a native command that can only be recorded.
         kind: ErrorKind,
     },
     /// The driver refused a kernel argument.

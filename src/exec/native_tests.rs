@@ -13,7 +13,7 @@ use crate::cl::objects::buffer::Buffer;
 use crate::cl::objects::context::Context;
 use crate::cl::objects::device::{Device, best_device};
 use crate::cl::objects::queue::QueueProperties;
-use crate::error::{DriverError, Error, ErrorKind, SetupError, Status, SubmitError};
+use crate::error::{DriverError, Error, ErrorKind, FinalizeError, SetupError, Status, SubmitError};
 use crate::exec::{Executable, Finalize};
 use crate::graph::{Graph, HostRead, NativeCommand, NativeCommandNode};
 use crate::plan::{Path, PathReason};
@@ -429,6 +429,25 @@ fn what_can_only_be_recorded_is_recorded_when_the_driver_accepts_it_again() {
         refuse(&setting.fake, 0);
         assert_runs(&executable, &profiling, &read);
     }
+}
+
+/// Rules F5, E4: it is not the device that lacks something.
+#[test]
+fn a_driver_that_refuses_what_can_only_be_recorded_gives_its_error_its_kind() {
+    let setting = Setting::new(WithProperties);
+    // The signature is found before a command buffer is refused.
+    setting.device.abi().unwrap();
+    let (graph, read) = setting.graph();
+    inside(NativeCommandNode::add, graph.native_command(NativeCommand::recorded(|_| ()))).unwrap();
+    for place in [&setting.fake.create_status, &setting.fake.finalize_status] {
+        place.store(CL_OUT_OF_RESOURCES, SeqCst);
+        let error = graph.finalize(Finalize::new()).unwrap_err();
+        let Error::Finalize(FinalizeError::NotRunnable { missing, .. }) = &error else { panic!("{error}") };
+        assert!(missing.contains("KHR failed with CL_OUT_OF_RESOURCES (-5)"), "{missing}");
+        assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+        place.store(0, SeqCst);
+    }
+    assert_runs(&setting.finalize(&graph), &setting.queue, &read);
 }
 
 /// Rule F3: a driver retains nothing that a command buffer uses.

@@ -1,7 +1,7 @@
 //! Whether the device can run every node at all, by any path.
 
 use super::CommandKind;
-use super::{Options, PlanError};
+use super::{Options, PathReason, PlanError};
 use crate::caps::{Caps, Version};
 use crate::command::{Command, Form};
 use crate::error::ErrorKind;
@@ -27,10 +27,14 @@ fn can_run(node: NodeId, ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<
         Command::Native { form: Form::Recorded, .. } => {
             let why_not = options.denied.get(&node).copied().or(options.no_native);
             match why_not.or_else(|| caps.can_record(CommandKind::Kernel).err()) {
-                Some(why) => Err((
-                    format!("it can only be recorded, but this is not possible: {why}"),
-                    ErrorKind::FeatureNotSupported,
-                )),
+                Some(why) => {
+                    // What a driver refuses for want of memory, it may accept later.
+                    let kind = match why {
+                        PathReason::Refused(error) => error.kind(),
+                        _ => ErrorKind::FeatureNotSupported,
+                    };
+                    Err((format!("it can only be recorded, but this is not possible: {why}"), kind))
+                }
                 None => Ok(()),
             }
         }
