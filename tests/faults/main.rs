@@ -16,9 +16,12 @@ mod images;
 mod layer;
 #[path = "../common/layer.rs"]
 mod layer_place;
+#[path = "../common/native.rs"]
+mod native;
 mod native_commands;
 mod paths;
 mod profiles;
+mod updates;
 mod uses;
 mod wrapped;
 
@@ -302,9 +305,19 @@ fn the_child_fails_every_call_once() {
         everything[..8].iter().all(|results| *results == everything[0]),
         "all paths and queues give the same bytes"
     );
-    for name in ["updated", "addresses", "owned memory", "images", "globals", "mapped for tasks"] {
+    for name in
+        ["updated", "addresses", "owned memory", "images", "globals", "mapped for tasks", "recorded native commands"]
+    {
         assert_eq!(of(name), of(&format!("{name}, native")), "both paths give the same bytes");
     }
+    let every = of("every instruction");
+    for path in ["native", "replay"] {
+        assert_eq!(of(&format!("every instruction, timed, {path}"))[..every.len()], every[..], "{path}");
+    }
+    // Where nothing fails, command buffers are used if the driver has them.
+    let (with, caps) = (paths::WITH_COMMAND_BUFFERS.load(SeqCst), clgraph::best_device().unwrap().caps().clone());
+    let expected = [false, true].into_iter().filter(|profiled| native::records(&caps, *profiled)).count();
+    assert_eq!(with, expected, "of two uses that ask for command buffers");
     let Ok(only) = std::env::var(CHILD) else { return };
     let layer = Layer::open();
     assert!(!layer.live().is_empty() && layer.calls(c"clGetDeviceInfo") > 0, "OPENCL_LAYERS does not name the layer");

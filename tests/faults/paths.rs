@@ -1,7 +1,12 @@
 //! The paths between replay and command buffers, and how one of them is found.
 
-use clgraph::{Buffer, Finalize, Path, Program, Queue, QueueProperties, Result, UserEvent};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
 
+use clgraph::{Buffer, Finalize, NativeCommand, Path, PathReason, Program, Queue, QueueProperties, Result, UserEvent};
+
+use crate::native::copy;
+use crate::native_commands::recorded_fill;
 use crate::uses::{SOURCE, again, beside, result, setup};
 
 /// Commands side by side, of which some wait for each other; on an in-order queue and on an out-of-order queue.
@@ -50,9 +55,21 @@ pub fn timed(path: Path) -> Result<Vec<Vec<u32>>> {
     side_by_side(path, 4)
 }
 
-/// Branches with a host task, external events and memory of the graph, and a join, timed: all that a schedule can have at
-/// once, except native commands, which keep everything on one queue.
+/// How often executables with every instruction had command buffers that were asked for.
+pub static WITH_COMMAND_BUFFERS: AtomicUsize = AtomicUsize::new(0);
+
+/// Branches with a host task, external events, memory of the graph and native commands, and a join: all that a schedule
+/// can have at once, but not timed.
 pub fn every_instruction(path: Path) -> Result<Vec<Vec<u32>>> {
+    all_at_once(path, false)
+}
+
+/// The same, timed. Without native commands where it is to run on several queues, because they keep everything on one.
+pub fn every_instruction_timed(path: Path) -> Result<Vec<Vec<u32>>> {
+    all_at_once(path, true)
+}
+
+fn all_at_once(path: Path, profiled: bool) -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let program = again(|| Program::from_source(&queue, SOURCE))?;
     let stir = again(|| program.kernel("stir"))?;
@@ -61,25 +78,46 @@ pub fn every_instruction(path: Path) -> Result<Vec<Vec<u32>>> {
     let graph = clgraph::Graph::new(&queue)?;
     // SAFETY: each work-item touches its own element.
     let stir = |buffer: &Buffer<u32>| unsafe { graph.kernel(&stir).read_write(buffer).range(64).add() };
+    // SAFETY: the functions enqueue and record what touches the memory that the nodes name.
+    let native = |command: NativeCommand| unsafe { graph.native_command(command).add() };
+    let has_natives = path != Path::Queues;
     graph.fill(&a, 1).add()?;
     stir(&a)?;
     graph.host_task(|_| ()).reads_and_writes(&a).add()?;
+    if has_natives {
+        native(recorded_fill(&queue, profiled, 10).writes(&a.slice(56..)?))?;
+    }
     stir(&a)?;
     let memory = graph.alloc::<u32>(64).add()?;
     graph.fill(&memory, 7_u32).add()?;
-    let copied = graph.copy(&memory, &b).add()?;
+    let copied = if has_natives {
+        native(recorded_fill(&queue, profiled, 11).writes(&memory.slice(..4)?))?;
+        native(NativeCommand::enqueued(copy).reads(&memory).writes(&b))?
+    } else {
+        graph.copy(&memory, &b).add()?
+    };
     graph.free(&memory).add()?;
     let go_on = graph.wait_event().after(copied).add()?;
     graph.fill(&b.slice(32..)?, 8).after(go_on).add()?;
+    if has_natives {
+        native(recorded_fill(&queue, profiled, 12).writes(&b.slice(40..44)?))?;
+    }
     let input = graph.write(&c, [9; 64]).add()?;
     let stirred = stir(&c)?;
     let done = graph.signal_event().after(stirred).add()?;
     graph.copy(&b.slice(..16)?, &a.slice(..16)?).after(done).add()?;
     let reads = [graph.read(&a).add()?, graph.read(&b).add()?, graph.read(&c).add()?];
-    let executable = again(|| graph.finalize(Finalize::new().path(path).profiling().result_slots(6)))?;
-    let several = executable.report().tuning.strategies[0].path == Path::Queues;
+    let options = Finalize::new().path(path).result_slots(6);
+    let options = if profiled { options.profiling() } else { options };
+    let executable = again(|| graph.finalize(options.clone()))?;
+    let report = executable.report();
+    let several = report.tuning.strategies[0].path == Path::Queues;
     let is_able = queue.device().caps().platform != "rusticl";
-    assert_eq!(several, is_able && path == Path::Queues, "{}", executable.report());
+    assert_eq!(several, is_able && path == Path::Queues, "{report}");
+    // If the driver refuses other commands, they are replayed.
+    if report.segments.iter().any(|one| one.path == Path::Native && one.why == PathReason::Asked) {
+        WITH_COMMAND_BUFFERS.fetch_add(1, SeqCst);
+    }
     let submit = || {
         let (go, signalled) = (again(|| UserEvent::new(&queue))?, again(|| UserEvent::new(&queue))?);
         let run =
@@ -92,12 +130,14 @@ pub fn every_instruction(path: Path) -> Result<Vec<Vec<u32>>> {
         Ok(run)
     };
     let run = again(submit)?;
-    // A run that failed has no times, and another run has.
-    let profile = again(|| run.profile().or_else(|_| submit()?.profile()))?;
     let mut results: Vec<Vec<u32>> = Vec::new();
     for read in &reads {
         results.push(result(&run, read, submit)?);
     }
-    results.push(vec![profile.nodes.len() as u32]);
+    if profiled {
+        // A run that failed has no times, and another run has.
+        let profile = again(|| run.profile().or_else(|_| submit()?.profile()))?;
+        results.push(vec![profile.nodes.len() as u32]);
+    }
     Ok(results)
 }

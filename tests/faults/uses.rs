@@ -9,11 +9,12 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Poll, Wake, Waker};
 
-use crate::{addresses, external_events, globals, host_tasks, images, native_commands, paths, profiles, wrapped};
+use crate::{
+    addresses, external_events, globals, host_tasks, images, native_commands, paths, profiles, updates, wrapped,
+};
 use clgraph::{
     Buffer, Context, Device, DriverError, Error, Event, Executable, ExecuteKernel, Finalize, Graph, HostRead,
-    HostWrite, InContext, Kernel, Parameter, Path, PendingRead, Program, Queue, QueueProperties, Result, Status,
-    Submission,
+    HostWrite, InContext, Kernel, Path, PendingRead, Program, Queue, QueueProperties, Result, Status, Submission,
 };
 
 /// A part of `kernels-cl/tests.cl`, and no more, because the program is compiled at each of thousands of places.
@@ -55,7 +56,7 @@ impl Use {
 const PLAIN: QueueProperties = QueueProperties::new();
 const OUT_OF_ORDER: QueueProperties = PLAIN.out_of_order(true);
 
-pub const USES: [Use; 57] = [
+pub const USES: [Use; 60] = [
     Use { name: "replay", path: Path::Replay, run: |path| everything(path, PLAIN, End::Wait) },
     Use { name: "native", path: Path::Native, run: |path| everything(path, PLAIN, End::Wait) },
     Use { name: "out of order", path: Path::Auto, run: |path| everything(path, OUT_OF_ORDER, End::Wait) },
@@ -76,9 +77,10 @@ pub const USES: [Use; 57] = [
     Use { name: "small command buffers", path: Path::Native, run: small_command_buffers },
     Use { name: "after a gate", path: Path::Gated, run: after_a_gate },
     Use { name: "several queues", path: Path::Queues, run: paths::queues },
-    Use { name: "every instruction, several queues", path: Path::Queues, run: paths::every_instruction },
-    Use { name: "every instruction, native", path: Path::Native, run: paths::every_instruction },
-    Use { name: "every instruction, replay", path: Path::Replay, run: paths::every_instruction },
+    Use { name: "every instruction, several queues", path: Path::Queues, run: paths::every_instruction_timed },
+    Use { name: "every instruction", path: Path::Native, run: paths::every_instruction },
+    Use { name: "every instruction, timed, native", path: Path::Native, run: paths::every_instruction_timed },
+    Use { name: "every instruction, timed, replay", path: Path::Replay, run: paths::every_instruction_timed },
     Use { name: "timed", path: Path::Auto, run: paths::timed },
     Use { name: "nothing to do", path: Path::Auto, run: |_| nothing_to_do() },
     Use { name: "a binary", path: Path::Auto, run: |_| a_binary() },
@@ -86,10 +88,10 @@ pub const USES: [Use; 57] = [
     Use { name: "events and queues", path: Path::Auto, run: |_| events_and_queues() },
     Use { name: "recorded", path: Path::Auto, run: |_| recorded() },
     Use { name: "executed by the queue", path: Path::Replay, run: |_| executed() },
-    Use { name: "updated", path: Path::Replay, run: updated },
-    Use { name: "updated, native", path: Path::Native, run: updated },
-    Use { name: "updated again", path: Path::Replay, run: updated_again },
-    Use { name: "updated again, native", path: Path::Native, run: updated_again },
+    Use { name: "updated", path: Path::Replay, run: updates::in_a_graph },
+    Use { name: "updated, native", path: Path::Native, run: updates::in_a_graph },
+    Use { name: "updated again", path: Path::Replay, run: updates::again_and_again },
+    Use { name: "updated again, native", path: Path::Native, run: updates::again_and_again },
     Use { name: "addresses", path: Path::Replay, run: addresses::in_a_graph },
     Use { name: "addresses, native", path: Path::Native, run: addresses::in_a_graph },
     Use { name: "addresses, executed", path: Path::Replay, run: |_| addresses::on_a_queue() },
@@ -117,6 +119,8 @@ pub const USES: [Use; 57] = [
     Use { name: "profiles, native", path: Path::Native, run: profiles::of_nodes },
     Use { name: "native commands", path: Path::Replay, run: native_commands::in_a_graph },
     Use { name: "native commands, native", path: Path::Native, run: native_commands::in_a_graph },
+    Use { name: "recorded native commands", path: Path::Replay, run: native_commands::recorded },
+    Use { name: "recorded native commands, native", path: Path::Native, run: native_commands::recorded },
 ];
 
 /// What [`everything`] does after it has an executable.
@@ -580,107 +584,4 @@ fn recorded() -> Result<Vec<Vec<u32>>> {
         results.push(result(&both, &second.read(&read)?, inside)?);
     }
     Ok(results)
-}
-
-/// Updates of buffers, values, ranges and launches. An update that fails has changed nothing.
-fn updated(path: Path) -> Result<Vec<Vec<u32>>> {
-    let queue = setup()?;
-    let program = again(|| Program::from_source(&queue, SOURCE))?;
-    let (scale, stir) = (again(|| program.kernel("scale"))?, again(|| program.kernel("stir"))?);
-    let a = again(|| Buffer::from_slice(&queue, &[7_u32; 64]))?;
-    let b = again(|| Buffer::from_slice(&queue, &[9_u32; 64]))?;
-    let c = again(|| Buffer::<u32>::new(&queue, 64))?;
-    let graph = Graph::new(&queue)?;
-    let (input, by) = (Parameter::buffer(&a), Parameter::any(1_u32));
-    // SAFETY: a work-item touches its own element.
-    let (nodes, group) = unsafe {
-        let first = graph.kernel(&scale).read(&input).write(&c).arg(&by).range(64).add()?;
-        let ranges = [64, 8];
-        let launches = ranges.map(|range| graph.kernel(&stir).read_write(&c).range(range).range_up_to(64));
-        let group = graph.command_group(launches)?;
-        ([first, graph.command_group_node(&group).add()?, graph.fill(&c.slice(..2)?, 3).add()?], group)
-    };
-    let read = graph.read(&c).add()?;
-    let executable = again(|| graph.finalize(Finalize::new().path(path).updatable().result_slots(6)))?;
-    let submit = || executable.submit(&queue);
-    let run = again(submit)?;
-    let before = result(&run, &read, submit)?;
-    // One submission is in flight.
-    let under_way = again(submit)?;
-    input.set(&b)?;
-    by.set(5)?;
-    group.set_active_index(1)?;
-    graph.fill(&c.slice(2..4)?, 4).replace(nodes[2])?;
-    once_more(
-        || executable.update(&nodes),
-        || {
-            let run = executable.submit(&queue)?;
-            if result(&run, &read, submit)? != before {
-                return Err(DriverError::new("an update that failed has changed something", Status(0)).into());
-            }
-            executable.update(&nodes)
-        },
-    )?;
-    let run = again(submit)?;
-    let after = result(&run, &read, submit)?;
-    // If waiting fails, another submission would not show it, because it has the new values.
-    let mut seen = before.clone();
-    let look = || under_way.wait().and_then(|()| Ok(under_way.get(&read)?.to_vec()));
-    once_more(|| look().map(|got| seen = got), || Ok(()))?;
-    // Arguments alone, which some drivers change in place.
-    input.set(&a)?;
-    by.set(6)?;
-    once_more(
-        || executable.update(&nodes[..1]),
-        || {
-            let run = executable.submit(&queue)?;
-            if result(&run, &read, submit)? != after {
-                return Err(DriverError::new("an update that failed has changed something", Status(0)).into());
-            }
-            executable.update(&nodes[..1])
-        },
-    )?;
-    let run = again(submit)?;
-    let last = result(&run, &read, submit)?;
-    Ok(vec![before, after, seen, last])
-}
-
-/// The same nodes get other numbers again and again.
-fn updated_again(path: Path) -> Result<Vec<Vec<u32>>> {
-    let queue = setup()?;
-    let program = again(|| Program::from_source(&queue, SOURCE))?;
-    let scale = again(|| program.kernel("scale"))?;
-    let buffers = [7_u32, 8, 9].map(|value| again(|| Buffer::from_slice(&queue, &[value; 64])));
-    let [a, b, c] = buffers;
-    let (a, b, c) = (a?, b?, c?);
-    let graph = Graph::new(&queue)?;
-    let numbers = [1_u32, 2].map(Parameter::any);
-    // SAFETY: a work-item touches its own element.
-    let nodes = unsafe {
-        let first = graph.kernel(&scale).read(&a).write(&b).arg(&numbers[0]).range(64).add()?;
-        [first, graph.kernel(&scale).read(&b).write(&c).arg(&numbers[1]).range(64).add()?]
-    };
-    let read = graph.read(&c).add()?;
-    let options = Finalize::new().path(path).updatable().commands_per_buffer(1);
-    let executable = again(|| graph.finalize(options.clone()))?;
-    let submit = || executable.submit(&queue);
-    let run = again(submit)?;
-    let mut seen = vec![result(&run, &read, submit)?];
-    drop(run);
-    for round in 3..7 {
-        numbers.iter().try_for_each(|number| number.set(round))?;
-        once_more(
-            || executable.update(&nodes),
-            || {
-                let run = executable.submit(&queue)?;
-                if Some(&result(&run, &read, submit)?) != seen.last() {
-                    return Err(DriverError::new("an update that failed has changed something", Status(0)).into());
-                }
-                executable.update(&nodes)
-            },
-        )?;
-        let run = again(submit)?;
-        seen.push(result(&run, &read, submit)?);
-    }
-    Ok(seen)
 }

@@ -1,0 +1,108 @@
+//! Updates of executables.
+
+use clgraph::{Buffer, DriverError, Finalize, Graph, Parameter, Path, Program, Result, Status};
+
+use crate::uses::{SOURCE, again, once_more, result, setup};
+
+/// Updates of buffers, values, ranges and launches. An update that fails has changed nothing.
+pub fn in_a_graph(path: Path) -> Result<Vec<Vec<u32>>> {
+    let queue = setup()?;
+    let program = again(|| Program::from_source(&queue, SOURCE))?;
+    let (scale, stir) = (again(|| program.kernel("scale"))?, again(|| program.kernel("stir"))?);
+    let a = again(|| Buffer::from_slice(&queue, &[7_u32; 64]))?;
+    let b = again(|| Buffer::from_slice(&queue, &[9_u32; 64]))?;
+    let c = again(|| Buffer::<u32>::new(&queue, 64))?;
+    let graph = Graph::new(&queue)?;
+    let (input, by) = (Parameter::buffer(&a), Parameter::any(1_u32));
+    // SAFETY: a work-item touches its own element.
+    let (nodes, group) = unsafe {
+        let first = graph.kernel(&scale).read(&input).write(&c).arg(&by).range(64).add()?;
+        let ranges = [64, 8];
+        let launches = ranges.map(|range| graph.kernel(&stir).read_write(&c).range(range).range_up_to(64));
+        let group = graph.command_group(launches)?;
+        ([first, graph.command_group_node(&group).add()?, graph.fill(&c.slice(..2)?, 3).add()?], group)
+    };
+    let read = graph.read(&c).add()?;
+    let executable = again(|| graph.finalize(Finalize::new().path(path).updatable().result_slots(6)))?;
+    let submit = || executable.submit(&queue);
+    let run = again(submit)?;
+    let before = result(&run, &read, submit)?;
+    // One submission is in flight.
+    let under_way = again(submit)?;
+    input.set(&b)?;
+    by.set(5)?;
+    group.set_active_index(1)?;
+    graph.fill(&c.slice(2..4)?, 4).replace(nodes[2])?;
+    once_more(
+        || executable.update(&nodes),
+        || {
+            let run = executable.submit(&queue)?;
+            if result(&run, &read, submit)? != before {
+                return Err(DriverError::new("an update that failed has changed something", Status(0)).into());
+            }
+            executable.update(&nodes)
+        },
+    )?;
+    let run = again(submit)?;
+    let after = result(&run, &read, submit)?;
+    // If waiting fails, another submission would not show it, because it has the new values.
+    let mut seen = before.clone();
+    let look = || under_way.wait().and_then(|()| Ok(under_way.get(&read)?.to_vec()));
+    once_more(|| look().map(|got| seen = got), || Ok(()))?;
+    // Arguments alone, which some drivers change in place.
+    input.set(&a)?;
+    by.set(6)?;
+    once_more(
+        || executable.update(&nodes[..1]),
+        || {
+            let run = executable.submit(&queue)?;
+            if result(&run, &read, submit)? != after {
+                return Err(DriverError::new("an update that failed has changed something", Status(0)).into());
+            }
+            executable.update(&nodes[..1])
+        },
+    )?;
+    let run = again(submit)?;
+    let last = result(&run, &read, submit)?;
+    Ok(vec![before, after, seen, last])
+}
+
+/// The same nodes get other numbers again and again.
+pub fn again_and_again(path: Path) -> Result<Vec<Vec<u32>>> {
+    let queue = setup()?;
+    let program = again(|| Program::from_source(&queue, SOURCE))?;
+    let scale = again(|| program.kernel("scale"))?;
+    let buffers = [7_u32, 8, 9].map(|value| again(|| Buffer::from_slice(&queue, &[value; 64])));
+    let [a, b, c] = buffers;
+    let (a, b, c) = (a?, b?, c?);
+    let graph = Graph::new(&queue)?;
+    let numbers = [1_u32, 2].map(Parameter::any);
+    // SAFETY: a work-item touches its own element.
+    let nodes = unsafe {
+        let first = graph.kernel(&scale).read(&a).write(&b).arg(&numbers[0]).range(64).add()?;
+        [first, graph.kernel(&scale).read(&b).write(&c).arg(&numbers[1]).range(64).add()?]
+    };
+    let read = graph.read(&c).add()?;
+    let options = Finalize::new().path(path).updatable().commands_per_buffer(1);
+    let executable = again(|| graph.finalize(options.clone()))?;
+    let submit = || executable.submit(&queue);
+    let run = again(submit)?;
+    let mut seen = vec![result(&run, &read, submit)?];
+    drop(run);
+    for round in 3..7 {
+        numbers.iter().try_for_each(|number| number.set(round))?;
+        once_more(
+            || executable.update(&nodes),
+            || {
+                let run = executable.submit(&queue)?;
+                if Some(&result(&run, &read, submit)?) != seen.last() {
+                    return Err(DriverError::new("an update that failed has changed something", Status(0)).into());
+                }
+                executable.update(&nodes)
+            },
+        )?;
+        let run = again(submit)?;
+        seen.push(result(&run, &read, submit)?);
+    }
+    Ok(seen)
+}
