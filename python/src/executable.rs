@@ -42,6 +42,47 @@ pub(crate) fn path(name: &str) -> PyResult<Path> {
     })
 }
 
+/// What `Graph.finalize` is asked for.
+pub(crate) struct Asked<'a> {
+    pub(crate) updatable: bool,
+    pub(crate) profiling: bool,
+    pub(crate) path: Option<&'a str>,
+    pub(crate) result_slots: Option<usize>,
+    pub(crate) commands_per_buffer: Option<usize>,
+    pub(crate) tuning_cache: Option<std::path::PathBuf>,
+    pub(crate) autotune: bool,
+    pub(crate) allow_conflicts: bool,
+    pub(crate) separate_memory: bool,
+}
+
+impl Asked<'_> {
+    pub(crate) fn options(self) -> PyResult<rust::Finalize> {
+        let mut options = rust::Finalize::new().path(path(self.path.unwrap_or("auto"))?).autotune(self.autotune);
+        if self.updatable {
+            options = options.updatable();
+        }
+        if self.profiling {
+            options = options.profiling();
+        }
+        if self.allow_conflicts {
+            options = options.allow_conflicts();
+        }
+        if self.separate_memory {
+            options = options.separate_memory();
+        }
+        if let Some(slots) = self.result_slots {
+            options = options.result_slots(slots);
+        }
+        if let Some(commands) = self.commands_per_buffer {
+            options = options.commands_per_buffer(commands);
+        }
+        if let Some(file) = self.tuning_cache {
+            options = options.tuning_cache(file);
+        }
+        Ok(options)
+    }
+}
+
 /// What a submission waits for.
 enum Before {
     Event(Event),
@@ -188,14 +229,18 @@ impl Executable {
             let one = nodes.get_item(0)?;
             if let Ok(node) = one.cast::<node::Node>() {
                 let node = node.get().node();
-                return call(py, || self.executable.update(&node));
+                call(py, || self.executable.update(&node))?;
+            } else {
+                let list = node::nodes(Some(&one))?;
+                call(py, || self.executable.update(&list))?;
             }
-            let list = node::nodes(Some(&one))?;
-            return call(py, || self.executable.update(&list));
+        } else {
+            let list =
+                nodes.iter().map(|node| Ok(rust::Node::from_raw(node::raw(&node)?))).collect::<PyResult<Vec<_>>>()?;
+            call(py, || self.executable.update(&list))?;
         }
-        let list =
-            nodes.iter().map(|node| Ok(rust::Node::from_raw(node::raw(&node)?))).collect::<PyResult<Vec<_>>>()?;
-        call(py, || self.executable.update(&list))
+        self.held.let_go(py);
+        Ok(())
     }
 
     /// Applies the current values of all nodes of a graph that was built in the same way, or of the graph itself.

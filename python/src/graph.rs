@@ -11,12 +11,11 @@ use crate::errors::wrong_type;
 use crate::executable::{self, Executable};
 use crate::gate::{Own, call, check};
 use crate::group::CommandGroup;
-use crate::held::{Function, Holder};
+use crate::held::{FEW, Function, Holder};
 use crate::interop::{self, Kind};
 use crate::launch::{self, Given, Launch};
-use crate::memory::{Cache, Memory, MemoryUser, Place, Scope};
+use crate::memory::{self, Cache, Memory, MemoryUser, Scope};
 use crate::node::{self, Node, Read, SubGraph, Write};
-use crate::numpy::{self, Layout};
 use crate::queue::{Pause, Queue};
 use crate::report;
 use crate::task::{self, TaskFunction};
@@ -78,6 +77,18 @@ impl Graph {
         function.hand_over(py, &[Arc::clone(self.held.get().held())])
     }
 
+    /// Notes objects that a node uses.
+    pub(crate) fn note(&self, note: impl FnOnce(&mut Cache)) {
+        note(&mut self.cache.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Releases what a node has used whose command was replaced.
+    pub(crate) fn replaced(&self, py: Python<'_>) {
+        let old = std::mem::take(&mut *self.cache.lock().unwrap_or_else(PoisonError::into_inner));
+        py.detach(|| drop(old));
+        self.held.get().held().let_go(py, FEW);
+    }
+
     /// Adds a node. If the queue of the graph records into it, the recording is interrupted meanwhile: clgraph refuses
     /// other nodes while a queue records.
     pub(crate) fn add<R: Send>(&self, py: Python<'_>, code: impl FnOnce() -> rust::Result<R> + Send) -> PyResult<R> {
@@ -135,7 +146,7 @@ impl Graph {
         check()?;
         if self.pause.is_some() {
             py.detach(|| self.graph.end_all_recording());
-            self.held.get().recording_ends();
+            self.held.get().recording_ends(py);
         }
         Ok(())
     }
@@ -175,6 +186,7 @@ impl Graph {
         let node = options!(launch.node(&self.graph), label, node::after(after)?);
         // SAFETY: **kernel**: the program promises it, as with pyopencl.
         let node = self.add(kernel.py(), || unsafe { node.add() })?;
+        self.note(|cache| launch.note(cache));
         Ok(Node::of(node.to_raw(), "kernel"))
     }
 
@@ -198,7 +210,9 @@ impl Graph {
         let launch = Launch::read(&given, self.scope())?;
         let (replaces, launch) = (rust::Node::from_raw(node::raw(node)?), launch.node(&self.graph));
         // SAFETY: **kernel**: the program promises it, as with pyopencl.
-        self.add(node.py(), || unsafe { launch.replace(replaces) })
+        self.add(node.py(), || unsafe { launch.replace(replaces) })?;
+        self.replaced(node.py());
+        Ok(())
     }
 
     /// Changes the range of a kernel node that was added with `up_to`. Executables get it when they are updated.
@@ -327,12 +341,7 @@ impl Graph {
         label: Option<&str>,
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Memory> {
-        let (py, nodes) = (shape.py(), node::after(after)?);
-        let layout = Layout::made(numpy::dtype_of(py, dtype)?, shape)?;
-        let alloc = options!(self.graph.alloc::<u8>(layout.bytes()), label, nodes);
-        let memory = self.add(py, || if zeroed { alloc.zero_init().add() } else { alloc.add() })?;
-        let node = memory.node();
-        Ok(Memory::of(Place::Graph(memory), layout, Some(node)))
+        memory::alloc(self, shape, dtype, zeroed, label, after)
     }
 
     /// Adds the end of the life of memory of the graph.
@@ -344,11 +353,7 @@ impl Graph {
         after: Option<&Bound<'_, PyAny>>,
         py: Python<'_>,
     ) -> PyResult<Node> {
-        let Place::Graph(of) = &*memory.place else {
-            return Err(wrong_type("only memory that `Graph.alloc` returned, as a whole, can be freed by a node"));
-        };
-        let free = options!(self.graph.free(of), label, node::after(after)?);
-        Ok(Node::of(self.add(py, || free.add())?.to_raw(), "free"))
+        memory::free(py, self, memory, label, after)
     }
 
     /// Adds all commands of an executable as one node.
@@ -500,10 +505,7 @@ impl Graph {
     /// Returns the nodes that a node waits for.
     fn predecessors(&self, py: Python<'_>, node: &Bound<'_, PyAny>) -> PyResult<Vec<Node>> {
         let node = rust::Node::from_raw(node::raw(node)?);
-        call(py, || {
-            let before = self.graph.predecessors(node)?;
-            before.into_iter().map(|node| Ok(Node::of(node.to_raw(), node::kind_of(&self.graph, node)?))).collect()
-        })
+        node::list(py, &self.graph, |graph| graph.predecessors(node))
     }
 
     /// Returns the label of a node, or None.
@@ -536,28 +538,18 @@ impl Graph {
         allow_conflicts: bool,
         separate_memory: bool,
     ) -> PyResult<Executable> {
-        let mut options = rust::Finalize::new().path(executable::path(path.unwrap_or("auto"))?).autotune(autotune);
-        if updatable {
-            options = options.updatable();
-        }
-        if profiling {
-            options = options.profiling();
-        }
-        if allow_conflicts {
-            options = options.allow_conflicts();
-        }
-        if separate_memory {
-            options = options.separate_memory();
-        }
-        if let Some(slots) = result_slots {
-            options = options.result_slots(slots);
-        }
-        if let Some(commands) = commands_per_buffer {
-            options = options.commands_per_buffer(commands);
-        }
-        if let Some(file) = tuning_cache {
-            options = options.tuning_cache(file);
-        }
+        let asked = executable::Asked {
+            updatable,
+            profiling,
+            path,
+            result_slots,
+            commands_per_buffer,
+            tuning_cache,
+            autotune,
+            allow_conflicts,
+            separate_memory,
+        };
+        let options = asked.options()?;
         let executable = call(py, || self.graph.finalize(options))?;
         let queue = self.queue.as_ref().map(|queue| (**queue).clone());
         Executable::new(py, executable, queue, &self.held)

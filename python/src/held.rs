@@ -4,8 +4,11 @@
 //! So only Python objects own what is kept: a graph and its executables own [`Holder`]s, and clgraph's own tables have
 //! functions weakly. A submission that runs owns holders where the collector does not look: it takes that for a use from
 //! outside, and collects nothing that may still be called.
+//!
+//! Buffers of pools are let go of when nothing uses them any more, because nodes get other memory as often as the program
+//! likes. clgraph's own tables say when that is: what is in them has a reference to the memory ([`Held::let_go`]).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -13,6 +16,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::gate::{Kept, call};
+use crate::interop;
 use crate::raised::Running;
 use crate::submission::Submission;
 
@@ -20,11 +24,25 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Buffers of pools, by their addresses: each object once, however often it is used. One that was kept again has a new `Arc`.
+type Pooled = BTreeMap<usize, Arc<Py<PyAny>>>;
+
+/// The buffers of pools that a graph keeps.
+#[derive(Default)]
+struct Objects {
+    /// Submissions that run share it.
+    all: Arc<Pooled>,
+    /// The address from which on they are looked at next.
+    next: usize,
+}
+
+/// How many buffers are looked at when one is added or replaced. So few of them are of no use, however many there are.
+pub(crate) const FEW: usize = 8;
+
 /// What a graph keeps. All of it is changed with the interpreter's lock, so nobody waits for its locks.
 #[derive(Default)]
 pub(crate) struct Held {
-    /// Buffers of pools, by their addresses: each object once, however often it is used.
-    objects: Mutex<HashMap<usize, Py<PyAny>>>,
+    objects: Mutex<Objects>,
     functions: Mutex<Vec<Arc<KeptFunction>>>,
     /// What executables keep that are a part of the graph.
     inner: Mutex<Vec<Py<Holder>>>,
@@ -38,8 +56,43 @@ pub(crate) struct Holder(Arc<Held>);
 static RECORDINGS: Mutex<Vec<(usize, Weak<Held>)>> = Mutex::new(Vec::new());
 
 impl Held {
+    /// Keeps a buffer of a pool, until nothing of clgraph uses it. The caller has an object of clgraph over it.
     pub(crate) fn keep(&self, object: &Bound<'_, PyAny>) {
-        lock(&self.objects).entry(object.as_ptr().addr()).or_insert_with(|| object.clone().unbind());
+        let kept = Arc::new(object.clone().unbind());
+        let old = Arc::make_mut(&mut lock(&self.objects).all).insert(object.as_ptr().addr(), kept);
+        if old.is_none() {
+            self.let_go(object.py(), FEW);
+        }
+    }
+
+    /// Lets go of buffers that nothing uses, of so many that are looked at.
+    ///
+    /// Only a buffer's own object refers to its memory then: nodes, executables, and whoever is about to add a node have
+    /// references of their own. Submissions that run may have none, and keep the object.
+    pub(crate) fn let_go(&self, py: Python<'_>, count: usize) {
+        let mut looked_at: Vec<_> = {
+            let mut objects = lock(&self.objects);
+            let from = objects.next;
+            let all = objects.all.range(from..).chain(objects.all.range(..from));
+            let these: Vec<_> = all.take(count).map(|(at, object)| (*at, Arc::clone(object))).collect();
+            objects.next = these.last().map_or(0, |(at, _)| at + 1);
+            these
+        };
+        // Without the lock: Python's code runs here, and so may another thread, which keeps the buffer again.
+        looked_at.retain(|(_, object)| interop::is_alone(object.bind(py)));
+        if looked_at.is_empty() {
+            return;
+        }
+        let mut objects = lock(&self.objects);
+        let all = Arc::make_mut(&mut objects.all);
+        for (at, object) in &looked_at {
+            if all.get(at).is_some_and(|now| Arc::ptr_eq(now, object)) {
+                all.remove(at);
+            }
+        }
+        drop(objects);
+        // Here buffers go back to their pools.
+        drop(looked_at);
     }
 
     /// What commands of a queue may become nodes of: the graph that it records into. A queue that does not record may
@@ -59,7 +112,7 @@ impl Held {
     }
 
     fn is_empty(&self) -> bool {
-        lock(&self.objects).is_empty() && lock(&self.functions).is_empty() && lock(&self.inner).is_empty()
+        lock(&self.objects).all.is_empty() && lock(&self.functions).is_empty() && lock(&self.inner).is_empty()
     }
 }
 
@@ -77,10 +130,11 @@ impl Holder {
         lock(&RECORDINGS).push((queue.raw().addr(), Arc::downgrade(&self.0)));
     }
 
-    /// No queue records into the graph any more.
-    pub(crate) fn recording_ends(&self) {
+    /// No queue records into the graph any more. It lets go of what ran beside the recording.
+    pub(crate) fn recording_ends(&self, py: Python<'_>) {
         let own = Arc::downgrade(&self.0);
         lock(&RECORDINGS).retain(|(_, held)| held.strong_count() > 0 && !held.ptr_eq(&own));
+        self.0.let_go(py, usize::MAX);
     }
 }
 
@@ -93,7 +147,7 @@ impl Holder {
         else {
             return Ok(());
         };
-        objects.values().try_for_each(|object| visit.call(object))?;
+        objects.all.values().try_for_each(|object| visit.call(&**object))?;
         functions.iter().try_for_each(|function| visit.call(&function.0))?;
         inner.iter().try_for_each(|held| visit.call(held))
     }
@@ -208,6 +262,30 @@ impl ExecutableHeld {
         updated
     }
 
+    /// Lets go of buffers that an update has replaced.
+    pub(crate) fn let_go(&self, py: Python<'_>) {
+        self.graph.get().0.let_go(py, FEW);
+    }
+
+    /// What a submission uses now.
+    fn used(&self, py: Python<'_>) -> Used {
+        let holders: Vec<_> = self.inner().iter().map(|held| held.clone_ref(py)).collect();
+        let mut found: Vec<_> = holders.iter().map(|holder| Arc::clone(&holder.get().0)).collect();
+        // Sub-graphs may be in a circle.
+        let (mut seen, mut objects) = (HashSet::new(), Vec::new());
+        while let Some(held) = found.pop() {
+            if !seen.insert(Arc::as_ptr(&held)) {
+                continue;
+            }
+            let all = Arc::clone(&lock(&held.objects).all);
+            if !all.is_empty() {
+                objects.push(all);
+            }
+            found.extend(lock(&held.inner).iter().map(|inner| Arc::clone(&inner.get().0)));
+        }
+        Used { _holders: holders, _objects: objects }
+    }
+
     /// Submits. What the executable uses is kept until the submission has ended, whether the program keeps the
     /// submission or not.
     pub(crate) fn submit(
@@ -215,17 +293,24 @@ impl ExecutableHeld {
         py: Python<'_>,
         submit: impl FnOnce() -> rust::Result<rust::Submission> + Send,
     ) -> PyResult<Submission> {
-        let list = || self.inner().iter().map(|held| held.clone_ref(py)).collect::<Vec<_>>();
         // A graph that keeps what sub-graphs keep is asked no further: it may be in a circle of them.
         if self.inner().iter().all(|held| held.get().0.is_empty()) {
             return Ok(Submission::new(call(py, submit)?));
         }
-        let (mut held, running) = (list(), Running::new());
+        // What an update replaced while submissions ran.
+        self.let_go(py);
+        let (before, running) = (self.used(py), Running::new());
         let run = call(py, submit)?;
         // Another thread may have updated the executable meanwhile.
-        held.extend(list());
-        let (held, run) = (Kept::new(held), Submission::new(run));
-        run.ends_with(py, held, running)?;
+        let (used, run) = (Kept::new([before, self.used(py)]), Submission::new(run));
+        run.ends_with(py, used, running)?;
         Ok(run)
     }
+}
+
+/// What a submission uses: it keeps that until it has ended.
+pub(crate) struct Used {
+    _holders: Vec<Py<Holder>>,
+    /// A graph may let go of a buffer while a submission still has it.
+    _objects: Vec<Arc<Pooled>>,
 }

@@ -86,13 +86,18 @@ pub(crate) enum Kind {
     Array,
 }
 
+/// Whether a type is a class or one below it. `isinstance` would ask their metaclass, which takes long for so many classes.
+fn is_of(of: &Bound<'_, PyType>, class: &Py<PyType>) -> bool {
+    // SAFETY: both are types that live.
+    unsafe { pyo3::ffi::PyType_IsSubtype(of.as_type_ptr(), class.as_ptr().cast()) != 0 }
+}
+
 /// Returns what an object of pyopencl is, or `None` for any other object.
 pub(crate) fn kind(object: &Bound<'_, PyAny>) -> Option<Kind> {
     let py = object.py();
     let classes = classes(py)?;
     let of = object.get_type();
-    // SAFETY: both are types that live. `isinstance` would ask their metaclass, which takes long for so many classes.
-    let is = |class: &Py<PyType>| unsafe { pyo3::ffi::PyType_IsSubtype(of.as_type_ptr(), class.as_ptr().cast()) != 0 };
+    let is = |class: &Py<PyType>| is_of(&of, class);
     if is(&classes.buffer) || classes.pooled.as_ref().is_some_and(is) {
         Some(Kind::Buffer)
     } else if array_class(py).is_some_and(is) {
@@ -121,7 +126,13 @@ pub(crate) fn kind(object: &Bound<'_, PyAny>) -> Option<Kind> {
 /// Whether a buffer goes back to a pool, for others to use, when the program drops it. clgraph keeps the object then.
 pub(crate) fn is_pooled(object: &Bound<'_, PyAny>) -> bool {
     let pooled = classes(object.py()).and_then(|classes| classes.pooled.as_ref());
-    pooled.is_some_and(|pooled| object.is_instance(pooled.bind(object.py())).unwrap_or(false))
+    pooled.is_some_and(|pooled| is_of(&object.get_type(), pooled))
+}
+
+/// Whether nothing but an object of pyopencl refers to its memory: nothing of clgraph does then.
+pub(crate) fn is_alone(object: &Bound<'_, PyAny>) -> bool {
+    let count = object.getattr(pyo3::intern!(object.py(), "reference_count"));
+    count.and_then(|count| count.extract::<usize>()).is_ok_and(|count| count == 1)
 }
 
 /// The handle of an object of pyopencl, which is live as long as the object is.

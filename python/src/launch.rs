@@ -7,7 +7,7 @@ use rust::{ExecuteKernel, Extent, Graph, Kernel, KernelNode, NdRange};
 use crate::arguments::{self, Argument, Globals};
 use crate::errors::{invalid, type_of, wrong_type};
 use crate::interop;
-use crate::memory::Scope;
+use crate::memory::{Cache, Scope};
 
 /// A launch as Python gives it.
 pub(crate) struct Launch<'py> {
@@ -122,6 +122,17 @@ impl<'py> Launch<'py> {
             node = globals.give_node(node);
         }
         self.arguments.iter().fold(node, |node, argument| argument.give_node(node))
+    }
+
+    /// Notes what a node of the launch uses.
+    pub(crate) fn note(&self, cache: &mut Cache) {
+        for argument in &self.arguments {
+            match argument {
+                Argument::Memory(place, _) => cache.note(place),
+                Argument::Image(image, _) => cache.note_image(image),
+                _ => {}
+            }
+        }
     }
 
     /// The launch as a command of a queue.

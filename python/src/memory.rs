@@ -10,10 +10,11 @@ use rust::{Buffer, BufferSlice, Context, GlobalSlice, GraphMemory, Image, Memory
 
 use crate::errors::{self, invalid, type_of, wrong_type};
 use crate::gate::{Own, call, check};
+use crate::graph::{Graph, options};
 use crate::held::Held;
 use crate::interop::{self, Kind};
-use crate::node::Node;
-use crate::numpy::Layout;
+use crate::node::{self, Node};
+use crate::numpy::{self, Layout};
 use crate::program::DeviceGlobal;
 
 /// A range of bytes of memory. As an argument of a kernel it is a pointer to the first of them.
@@ -63,12 +64,28 @@ impl Place {
     }
 }
 
-/// Objects of clgraph over handles that a graph has seen: making one asks the driver several questions. The objects
-/// retain their handles, so no other object gets the same handle.
+/// Objects of clgraph over the handles that nodes of a graph use: making one asks the driver several questions. The
+/// objects retain their handles, so no other object gets the same handle.
+///
+/// It has what nodes use, and nothing else: what failed calls and replaced nodes were given is released.
 #[derive(Default)]
 pub(crate) struct Cache {
     buffers: HashMap<usize, Buffer<u8>>,
     images: HashMap<usize, Image>,
+}
+
+impl Cache {
+    /// Notes memory that a node uses.
+    pub(crate) fn note(&mut self, place: &Place) {
+        if let Place::Buffer(buffer) | Place::Part(_, buffer) = place {
+            self.buffers.entry(buffer.raw().addr()).or_insert_with(|| buffer.clone());
+        }
+    }
+
+    /// Notes an image that a node uses.
+    pub(crate) fn note_image(&mut self, image: &Image) {
+        self.images.entry(image.raw().addr()).or_insert_with(|| image.clone());
+    }
 }
 
 /// Where memory is used: a context, and what is known and kept of its objects.
@@ -90,7 +107,8 @@ pub(crate) enum MemoryUser<'a> {
 }
 
 impl Scope<'_> {
-    /// Holds a buffer of a pool as long as a graph uses it.
+    /// Holds a buffer of a pool as long as a graph uses it. The caller has an object of clgraph over it: see
+    /// `Held::let_go`.
     fn keep(&self, object: &Bound<'_, PyAny>) {
         match self.user {
             MemoryUser::Graph(_, held) => held.keep(object),
@@ -100,34 +118,26 @@ impl Scope<'_> {
     }
 
     fn buffer(&self, object: &Bound<'_, PyAny>) -> PyResult<Buffer<u8>> {
-        let MemoryUser::Graph(cache, _) = self.user else {
-            let buffer = interop::buffer(self.context, object)?;
-            if interop::is_pooled(object) {
-                self.keep(object);
+        let known = match self.user {
+            MemoryUser::Graph(cache, _) => {
+                let raw = interop::handle(object)?.addr();
+                cache.lock().unwrap_or_else(PoisonError::into_inner).buffers.get(&raw).cloned()
             }
-            return Ok(buffer);
+            MemoryUser::Queue(_) | MemoryUser::Nobody => None,
         };
-        let raw = interop::handle(object)?.addr();
-        if let Some(known) = cache.lock().unwrap_or_else(PoisonError::into_inner).buffers.get(&raw) {
-            return Ok(known.clone());
-        }
-        let buffer = interop::buffer(self.context, object)?;
+        let buffer = known.map_or_else(|| interop::buffer(self.context, object), Ok)?;
+        // Also one that is known: by another object, which is of no pool.
         if interop::is_pooled(object) {
             self.keep(object);
         }
-        cache.lock().unwrap_or_else(PoisonError::into_inner).buffers.insert(raw, buffer.clone());
         Ok(buffer)
     }
 
     pub(crate) fn image(&self, object: &Bound<'_, PyAny>) -> PyResult<Image> {
         let MemoryUser::Graph(cache, _) = self.user else { return interop::image(self.context, object) };
         let raw = interop::handle(object)?.addr();
-        if let Some(known) = cache.lock().unwrap_or_else(PoisonError::into_inner).images.get(&raw) {
-            return Ok(known.clone());
-        }
-        let image = interop::image(self.context, object)?;
-        cache.lock().unwrap_or_else(PoisonError::into_inner).images.insert(raw, image.clone());
-        Ok(image)
+        let known = cache.lock().unwrap_or_else(PoisonError::into_inner).images.get(&raw).cloned();
+        known.map_or_else(|| interop::image(self.context, object), Ok)
     }
 }
 
@@ -348,6 +358,38 @@ impl Memory {
         };
         format!("Memory({}{of})", self.layout.show(py))
     }
+}
+
+/// Adds an allocation to a graph.
+pub(crate) fn alloc(
+    graph: &Graph,
+    shape: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    zeroed: bool,
+    label: Option<&str>,
+    after: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Memory> {
+    let (py, nodes) = (shape.py(), node::after(after)?);
+    let layout = Layout::made(numpy::dtype_of(py, dtype)?, shape)?;
+    let alloc = options!(graph.graph.alloc::<u8>(layout.bytes()), label, nodes);
+    let memory = graph.add(py, || if zeroed { alloc.zero_init().add() } else { alloc.add() })?;
+    let node = memory.node();
+    Ok(Memory::of(Place::Graph(memory), layout, Some(node)))
+}
+
+/// Adds the end of the life of memory of a graph.
+pub(crate) fn free(
+    py: Python<'_>,
+    graph: &Graph,
+    memory: &Memory,
+    label: Option<&str>,
+    after: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Node> {
+    let Place::Graph(of) = &*memory.place else {
+        return Err(wrong_type("only memory that `Graph.alloc` returned, as a whole, can be freed by a node"));
+    };
+    let free = options!(graph.graph.free(of), label, node::after(after)?);
+    Ok(Node::of(graph.add(py, || free.add())?.to_raw(), "free"))
 }
 
 /// Whether an object is an image of pyopencl.

@@ -6,6 +6,7 @@ use rust::RawNode;
 
 use crate::errors::{invalid, type_of, wrong_type};
 use crate::event::Event;
+use crate::gate::call;
 use crate::memory::Memory;
 use crate::numpy::Layout;
 use crate::submission::Submission;
@@ -169,6 +170,15 @@ pub(crate) fn kind_of(graph: &rust::Graph, node: rust::Node) -> rust::Result<&'s
         Of::NativeCommand => "native command",
         _ => "node",
     })
+}
+
+/// Nodes of a graph, as it lists them.
+pub(crate) fn list(
+    py: Python<'_>,
+    graph: &rust::Graph,
+    of: impl FnOnce(&rust::Graph) -> rust::Result<Vec<rust::Node>> + Send,
+) -> PyResult<Vec<Node>> {
+    call(py, || of(graph)?.into_iter().map(|node| Ok(Node::of(node.to_raw(), kind_of(graph, node)?))).collect())
 }
 
 /// The node that an object names: a node, the event of a recorded command, memory of a graph.

@@ -68,7 +68,7 @@ impl Queue {
         if py.detach(|| self.queue.state()) == QueueState::Recording {
             function.hand_over(py, &Held::of_recordings(&self.queue))?;
         } else {
-            run.ends_with(py, Kept::new(Vec::new()), running)?;
+            run.ends_with(py, Kept::new(()), running)?;
         }
         Ok(run)
     }

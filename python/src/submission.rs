@@ -10,7 +10,6 @@ use rust::{HostRead, Progress, ResultGuard, SubmitError};
 use crate::errors;
 use crate::event;
 use crate::gate::{self, Kept, Own, attach, call, check};
-use crate::held::Holder;
 use crate::interop;
 use crate::node::SubGraph;
 use crate::numpy;
@@ -33,7 +32,7 @@ impl Submission {
     }
 
     /// Keeps something until the submission has ended, and then has it own the exception by which it failed.
-    pub(crate) fn ends_with(&self, py: Python<'_>, kept: Kept<Vec<Py<Holder>>>, running: Running) -> PyResult<()> {
+    pub(crate) fn ends_with<T: Send + 'static>(&self, py: Python<'_>, kept: Kept<T>, running: Running) -> PyResult<()> {
         let raised = Arc::downgrade(&self.raised);
         self.call(py, || {
             self.run.on_complete(move |outcome| {

@@ -7,7 +7,7 @@ use rust::{HostRead, HostWrite, RawNode};
 
 use crate::errors::{invalid, type_of, wrong_type};
 use crate::graph::{Graph, options};
-use crate::memory::{self, is_image, memory, with_place};
+use crate::memory::{self, Cache, is_image, memory, with_place};
 use crate::node::{self, After, Node, Read, Write};
 use crate::numpy::{self, Layout, numpy};
 use crate::picture::{self, triple};
@@ -93,15 +93,20 @@ impl<'a> With<'a> {
     }
 }
 
-/// Adds a node, or gives its command to the node that it replaces.
+/// Adds a node, which uses the memory that `note` has, or gives its command to the node that it replaces.
 macro_rules! add {
-    ($graph:expr, $py:expr, $builder:expr, $with:expr, |$old:ident| $handle:expr) => {{
+    ($graph:expr, $py:expr, $builder:expr, $with:expr, $note:expr, |$old:ident| $handle:expr) => {{
         let With { label, after, replaces } = $with;
         let builder = options!($builder, label, after);
         match replaces {
-            None => $graph.add($py, || builder.add())?.to_raw(),
+            None => {
+                let node = $graph.add($py, || builder.add())?.to_raw();
+                $graph.note($note);
+                node
+            }
             Some($old) => {
                 $graph.add($py, || builder.replace($handle))?;
+                $graph.replaced($py);
                 $old
             }
         }
@@ -116,7 +121,8 @@ pub(crate) fn copy(graph: &Graph, src: &Bound<'_, PyAny>, dst: &Bound<'_, PyAny>
     let (py, scope) = (src.py(), graph.scope());
     let (src, dst) = (memory(src, scope, "the source")?, memory(dst, scope, "the destination")?);
     let copy = with_place!(&src.place, |src| with_place!(&dst.place, |dst| graph.graph.copy(src, dst)));
-    Ok(Node::of(add!(graph, py, copy, with, |old| rust::Node::from_raw(old)), "copy"))
+    let note = |cache: &mut Cache| [&src, &dst].into_iter().for_each(|memory| cache.note(&memory.place));
+    Ok(Node::of(add!(graph, py, copy, with, note, |old| rust::Node::from_raw(old)), "copy"))
 }
 
 /// Adds a copy of a rectangle or a box of memory, or of pixels.
@@ -156,7 +162,7 @@ pub(crate) fn rect(
         if let Some(origin) = origins.1 {
             copy = copy.dst_origin(origin);
         }
-        return Ok(Node::of(add!(graph, py, copy, with, |old| rust::Node::from_raw(old)), "copy of pixels"));
+        return Ok(Node::of(add!(graph, py, copy, with, |_| (), |old| rust::Node::from_raw(old)), "copy of pixels"));
     }
     let (src, dst) = (memory(src, scope, "the source")?, memory(dst, scope, "the destination")?);
     let item = element(&src, &dst)?;
@@ -175,7 +181,8 @@ pub(crate) fn rect(
     if let Some(region) = region {
         copy = copy.region(bytes(region));
     }
-    Ok(Node::of(add!(graph, py, copy, with, |old| rust::Node::from_raw(old)), "copy of a rectangle"))
+    let note = |cache: &mut Cache| [&src, &dst].into_iter().for_each(|memory| cache.note(&memory.place));
+    Ok(Node::of(add!(graph, py, copy, with, note, |old| rust::Node::from_raw(old)), "copy of a rectangle"))
 }
 
 /// Adds a fill of memory or of an image.
@@ -191,13 +198,15 @@ pub(crate) fn fill(
         let image = graph.scope().image(dst)?;
         let (origin, region) = picture::area(&image, origin, region)?;
         let fill = graph.graph.fill_image(&image, picture::color(&image, pattern)?).area(origin, region);
-        return Ok(Node::of(add!(graph, py, fill, with, |old| rust::Node::from_raw(old)), "fill of an image"));
+        let note = |cache: &mut Cache| cache.note_image(&image);
+        return Ok(Node::of(add!(graph, py, fill, with, note, |old| rust::Node::from_raw(old)), "fill of an image"));
     }
     only_images(origin, region)?;
     let memory = memory(dst, graph.scope(), "the destination")?;
     let pattern = self::pattern(pattern, memory.layout.as_ref())?;
     let fill = with_place!(&memory.place, |dst| graph.graph.fill_pattern(dst, &pattern));
-    Ok(Node::of(add!(graph, py, fill, with, |old| rust::Node::from_raw(old)), "fill"))
+    let note = |cache: &mut Cache| cache.note(&memory.place);
+    Ok(Node::of(add!(graph, py, fill, with, note, |old| rust::Node::from_raw(old)), "fill"))
 }
 
 /// Adds a write to memory or to an image.
@@ -216,7 +225,8 @@ pub(crate) fn write(
         let layout = Some(picture::input_layout(&image, region, data)?);
         let data = numpy::host_data(data, copy, "the data of a write")?;
         let write = graph.graph.write_image(&image, data).area(origin, region);
-        return Write::make(py, add!(graph, py, write, with, |old| &HostWrite::<u8>::from_raw(old)), layout);
+        let note = |cache: &mut Cache| cache.note_image(&image);
+        return Write::make(py, add!(graph, py, write, with, note, |old| &HostWrite::<u8>::from_raw(old)), layout);
     }
     only_images(origin, region)?;
     let memory = memory(dst, graph.scope(), "the destination")?;
@@ -226,7 +236,8 @@ pub(crate) fn write(
     let layout = input_layout(memory.layout, data);
     let data = numpy::host_data(data, copy, "the data of a write")?;
     let write = with_place!(&memory.place, |dst| graph.graph.write(dst, data));
-    Write::make(py, add!(graph, py, write, with, |old| &HostWrite::<u8>::from_raw(old)), layout)
+    let note = |cache: &mut Cache| cache.note(&memory.place);
+    Write::make(py, add!(graph, py, write, with, note, |old| &HostWrite::<u8>::from_raw(old)), layout)
 }
 
 /// Adds a read of memory or of an image.
@@ -243,13 +254,15 @@ pub(crate) fn read(
         let (origin, region) = picture::area(&image, origin, region)?;
         let layout = picture::layout(py, &image, region, dtype, shape)?;
         let read = graph.graph.read_image::<u8>(&image).area(origin, region);
-        return Read::make(py, add!(graph, py, read, with, |old| &HostRead::<u8>::from_raw(old)), layout);
+        let note = |cache: &mut Cache| cache.note_image(&image);
+        return Read::make(py, add!(graph, py, read, with, note, |old| &HostRead::<u8>::from_raw(old)), layout);
     }
     only_images(origin, region)?;
     let memory = memory(src, graph.scope(), "the source")?;
     let layout = result_layout(py, &memory, dtype, shape)?;
     let read = with_place!(&memory.place, |src| graph.graph.read::<u8>(src));
-    Read::make(py, add!(graph, py, read, with, |old| &HostRead::<u8>::from_raw(old)), layout)
+    let note = |cache: &mut Cache| cache.note(&memory.place);
+    Read::make(py, add!(graph, py, read, with, note, |old| &HostRead::<u8>::from_raw(old)), layout)
 }
 
 /// Returns an error if a part of an image is named where there is none.
