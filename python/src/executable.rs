@@ -10,7 +10,7 @@ use crate::errors::{invalid, type_of, wrong_type};
 use crate::event;
 use crate::gate::{Own, call, check};
 use crate::graph::Graph;
-use crate::held::{ExecutableHeld, Held, Holder};
+use crate::held::{ExecutableHeld, Holder};
 use crate::interop::{self, Kind};
 use crate::node::{self, Write};
 use crate::numpy;
@@ -195,7 +195,6 @@ impl Executable {
             (None, Some(queue)) => &**queue,
             (None, None) => return Err(wrong_type("a graph of a context and a device has no queue: submit(queue)")),
         };
-        Held::of_recordings(queue).iter().for_each(|held| self.held.nest(py, held));
         let mut submit = self.executable.submit_to(queue);
         for (write, data) in pairs(inputs) {
             let raw = node::raw(&write)?;
@@ -218,7 +217,7 @@ impl Executable {
             };
             submit = submit.with_signal(&EventSignal::from_raw(node::raw(&node)?), &event.get().event);
         }
-        self.held.submit(py, || submit.submit())
+        self.held.submit(py, queue, || submit.submit())
     }
 
     /// Applies the current values of nodes to later submissions: values of Params, ranges, and launches that replaced

@@ -9,7 +9,7 @@
 //! likes. clgraph's own tables say when that is: what is in them has a reference to the memory ([`Held::let_go`]).
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -107,8 +107,12 @@ impl Held {
         if own.is_empty() { alive(None) } else { own }
     }
 
+    /// Keeps what an executable keeps that is a part of the graph: once, however often it is one.
     fn keep_all(&self, of: Py<Holder>) {
-        lock(&self.inner).push(of);
+        let mut inner = lock(&self.inner);
+        if !inner.iter().any(|known| known.is(&of)) {
+            inner.push(of);
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -206,15 +210,23 @@ impl Function {
 pub(crate) struct ExecutableHeld {
     graph: Py<Holder>,
     all: Py<Holder>,
-    /// Whether it is part of a graph, which may have any of its values.
-    is_nested: AtomicBool,
+    /// How often it is or may become part of a graph, which may have any of its values.
+    nested: AtomicUsize,
+    updates: Updates,
+}
+
+/// The updates from graphs. Which one came last is known if no two run at a time.
+#[derive(Default)]
+struct Updates {
+    begun: AtomicUsize,
+    running: AtomicUsize,
 }
 
 impl ExecutableHeld {
     pub(crate) fn new(py: Python<'_>, graph: Py<Holder>) -> PyResult<Self> {
         let all = Holder::new(py)?;
         all.get().0.keep_all(graph.clone_ref(py));
-        Ok(Self { graph, all, is_nested: AtomicBool::new(false) })
+        Ok(Self { graph, all, nested: AtomicUsize::new(0), updates: Updates::default() })
     }
 
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -228,7 +240,7 @@ impl ExecutableHeld {
 
     /// Has a graph keep it that the executable becomes a part of. That may be its own graph, which does not keep itself.
     pub(crate) fn nest(&self, py: Python<'_>, into: &Arc<Held>) {
-        self.is_nested.store(true, Ordering::Relaxed);
+        self.nested.fetch_add(1, Ordering::Relaxed);
         if Arc::ptr_eq(into, &self.graph.get().0) {
             let all = self.inner();
             let others = all.iter().filter(|held| !held.is(&self.graph)).map(|held| held.clone_ref(py));
@@ -247,18 +259,37 @@ impl ExecutableHeld {
         graph: &Py<Holder>,
         update: impl FnOnce() -> PyResult<()>,
     ) -> PyResult<()> {
-        self.all.get().0.keep_all(graph.clone_ref(py));
+        let Updates { begun, running } = &self.updates;
+        let number = begun.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_first = running.fetch_add(1, Ordering::Relaxed) == 0;
+        // Again if it is kept already: another thread may drop that one meanwhile.
+        self.inner().push(graph.clone_ref(py));
         let updated = update();
-        if !self.is_nested.load(Ordering::Relaxed) {
-            let mut all = self.inner();
-            // In a failure nothing changed, and the graph was the last in the list, or another thread has added one.
-            let dropped: Vec<_> = match &updated {
-                Ok(()) => all.extract_if(.., |held| !held.is(&self.graph) && !held.is(graph)).collect(),
-                Err(_) => all.iter().rposition(|held| held.is(graph)).map(|at| all.remove(at)).into_iter().collect(),
-            };
-            drop(all);
-            drop(dropped);
-        }
+        running.fetch_sub(1, Ordering::Relaxed);
+        let is_alone = is_first && begun.load(Ordering::Relaxed) == number;
+        let mut all = self.inner();
+        let dropped: Vec<_> = match &updated {
+            Ok(()) if is_alone && self.nested.load(Ordering::Relaxed) == 0 => {
+                let old = std::mem::replace(&mut *all, vec![self.graph.clone_ref(py)]);
+                if !graph.is(&self.graph) {
+                    all.push(graph.clone_ref(py));
+                }
+                old
+            }
+            // Nothing has changed, and this graph or another reference to it was added.
+            Err(_) if is_alone => {
+                all.iter().rposition(|held| held.is(graph)).map(|at| all.remove(at)).into_iter().collect()
+            }
+            // It may have the values of any of these graphs.
+            _ => {
+                let all: &mut Vec<_> = &mut all;
+                let again: Vec<_> =
+                    (0..all.len()).filter(|at| all[..*at].iter().any(|held| held.is(&all[*at]))).collect();
+                again.into_iter().rev().map(|at| all.remove(at)).collect()
+            }
+        };
+        drop(all);
+        drop(dropped);
         updated
     }
 
@@ -286,9 +317,28 @@ impl ExecutableHeld {
         Used { _holders: holders, _objects: objects }
     }
 
-    /// Submits. What the executable uses is kept until the submission has ended, whether the program keeps the
-    /// submission or not.
+    /// Submits to a queue. What the executable uses is kept until the submission has ended, whether the program keeps the
+    /// submission or not. If the queue records, or joins a recording, the graph keeps it.
     pub(crate) fn submit(
+        &self,
+        py: Python<'_>,
+        queue: &rust::Queue,
+        submit: impl FnOnce() -> rust::Result<rust::Submission> + Send,
+    ) -> PyResult<Submission> {
+        // Which of these graphs has got it is known afterwards. Until then no update drops what it may have.
+        let recordings = Held::of_recordings(queue);
+        self.nested.fetch_add(recordings.len(), Ordering::Relaxed);
+        let run = self.run(py, submit);
+        self.nested.fetch_sub(recordings.len(), Ordering::Relaxed);
+        let run = run?;
+        if run.is_recorded() {
+            // Also a recording that has begun meanwhile.
+            recordings.iter().chain(&Held::of_recordings(queue)).for_each(|held| self.nest(py, held));
+        }
+        Ok(run)
+    }
+
+    fn run(
         &self,
         py: Python<'_>,
         submit: impl FnOnce() -> rust::Result<rust::Submission> + Send,
@@ -300,10 +350,11 @@ impl ExecutableHeld {
         // What an update replaced while submissions ran.
         self.let_go(py);
         let (before, running) = (self.used(py), Running::new());
-        let run = call(py, submit)?;
-        // Another thread may have updated the executable meanwhile.
-        let (used, run) = (Kept::new([before, self.used(py)]), Submission::new(run));
-        run.ends_with(py, used, running)?;
+        let run = Submission::new(call(py, submit)?);
+        if !run.is_recorded() {
+            // Another thread may have updated the executable meanwhile.
+            run.ends_with(py, Kept::new([before, self.used(py)]), running)?;
+        }
         Ok(run)
     }
 }

@@ -422,8 +422,7 @@ impl Queue {
 
     /// Submits an executable: `executable.submit(queue)`. A queue that records adds it as a sub-graph.
     fn submit(&self, py: Python<'_>, executable: &Executable) -> PyResult<Submission> {
-        Held::of_recordings(&self.queue).iter().for_each(|held| executable.held().nest(py, held));
-        executable.held().submit(py, || {
+        executable.held().submit(py, &self.queue, || {
             let _recording_goes_on = self.pause.read().unwrap_or_else(PoisonError::into_inner);
             executable.executable.submit(&self.queue)
         })

@@ -67,6 +67,11 @@ impl Submission {
         py.detach(|| self.run.event()).ok().and_then(|event| event.node())
     }
 
+    /// Whether a queue recorded the submission of an executable.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.run.sub_graph().is_some()
+    }
+
     /// Waits for the submission, and returns a result.
     fn result(&self, py: Python<'_>, read: &HostRead<u8>) -> PyResult<ResultGuard<u8>> {
         self.call(py, || match self.run.get(read) {

@@ -186,3 +186,87 @@ def test_memory_of_a_pool_goes_back_when_the_cycle_is_collected(queue, context):
     assert pool.active_blocks == 1
     collected(gone)
     assert pool.active_blocks == 0
+
+
+def task_in(graph):
+    """Adds a task, and returns a weak reference to its function."""
+
+    def task():
+        pass
+
+    graph.host_task(task)
+    return weakref.ref(task)
+
+
+def holders(of):
+    """The objects that own what is kept, of what an object refers to."""
+    return [one for one in gc.get_referents(of) if type(one).__name__ == "Holder"]
+
+
+def test_a_recording_keeps_nothing_of_what_runs_beside_it(queue):
+    recorder, other = clgraph.Queue(queue), clgraph.Queue(queue)
+    recording, inner = clgraph.Graph(recorder), clgraph.Graph(queue)
+    task = task_in(inner)
+    executable = inner.finalize(updatable=True)
+    with recording:
+        for run in (executable.submit(), executable.submit(other), other.submit(executable)):
+            run.wait()
+        del inner, executable, run
+        collected(task)
+    assert len(recording) == 0
+
+
+def test_a_recording_keeps_what_it_has_got_as_a_sub_graph(queue):
+    recorder, other, ran = clgraph.Queue(queue), clgraph.Queue(queue), []
+    recording, inner = clgraph.Graph(recorder), clgraph.Graph(queue)
+    inner.host_task(lambda: ran.append(1))
+    executable = inner.finalize()
+    with recording:
+        executable.submit(recorder)
+        recorder.submit(executable)
+        # A queue joins the recording by what it waits for.
+        executable.submit(other, wait_for=recorder.marker())
+    del inner, executable
+    gc.collect()
+    recording.finalize().submit().wait()
+    assert ran == [1] * 3
+
+
+def test_a_recording_keeps_a_sub_graph_once(queue):
+    recorder, inner = clgraph.Queue(queue), clgraph.Graph(queue)
+    recording = clgraph.Graph(recorder)
+    inner.host_task(lambda: None)
+    executable = inner.finalize()
+    with recording:
+        for _ in range(100):
+            executable.submit(recorder)
+    [held] = holders(recording)
+    assert len(recording) == 100 and len(holders(held)) == 1
+
+
+def test_an_update_gives_up_old_graphs_also_after_submissions_beside_a_recording(queue):
+    recorder, graph = clgraph.Queue(queue), clgraph.Graph(queue)
+    task_in(graph)
+    executable, old = graph.finalize(updatable=True), clgraph.Graph(queue)
+    task = task_in(old)
+    with clgraph.Graph(recorder):
+        executable.submit().wait()
+    executable.update_from(old)
+    del old
+    executable.submit().wait()
+    assert task() is not None
+    executable.update_from(graph)
+    collected(task)
+
+
+def test_an_update_that_comes_again_and_again_keeps_its_graph_once(queue):
+    graph, other = clgraph.Graph(queue), clgraph.Graph(queue)
+    task_in(graph)
+    task_in(other)
+    executable = graph.finalize(updatable=True)
+    for _ in range(50):
+        executable.update_from(other)
+        executable.update_from(graph)
+        executable.update_from(graph)
+    _, everything = holders(executable)
+    assert len(holders(everything)) == 1
