@@ -61,10 +61,13 @@ impl TaskFunction {
         layout: &Kept<Layout>,
         mode: MapAs,
     ) -> Result<(), String> {
-        let mapped = map(context, place, mode).map_err(|error| error.translated(in_python))?;
+        // It is unmapped out here, whatever happens in there: an unmap waits for the driver.
+        let mut mapped = Some(map(context, place, mode).map_err(|error| error.translated(in_python))?);
         let outcome = attach(|py| {
-            let window = Bound::new(py, Window { mapped: Mutex::new(Some(mapped)), views: AtomicUsize::new(0) });
+            let window = Bound::new(py, Window { mapped: Mutex::new(None), views: AtomicUsize::new(0) });
             let window = window.map_err(|error| describe(py, &error))?;
+            let lock = || window.get().mapped.lock().unwrap_or_else(PoisonError::into_inner);
+            *lock() = mapped.take();
             let outcome = numpy::viewing_array(window.as_any(), layout)
                 .and_then(|array| self.function.get(py)?.call1((array,)).map(|_| ()));
             let outcome = outcome.map_err(|error| {
@@ -75,18 +78,17 @@ impl TaskFunction {
                 let is_kept = window.get().views.load(Ordering::Acquire) > 0;
                 if is_kept { describe(py, &error) } else { raised::text(py, &error) }
             });
-            let mapped = window.get().mapped.lock().unwrap_or_else(PoisonError::into_inner).take();
+            mapped = lock().take();
             if window.get().views.load(Ordering::Acquire) > 0 {
-                std::mem::forget(mapped);
+                std::mem::forget(mapped.take());
                 let kept = "the function has kept its array of mapped memory: keep a copy, `array.copy()`";
                 return Err(outcome.err().unwrap_or_else(|| kept.to_owned()));
             }
-            outcome.map(|()| mapped)
+            outcome
         });
+        let unmapped = mapped.map_or(Ok(()), AnyMapped::unmap);
         match outcome {
-            Some(Ok(mapped)) => {
-                mapped.map_or(Ok(()), AnyMapped::unmap).map_err(|error| rust::Error::from(error).translated(in_python))
-            }
+            Some(Ok(())) => unmapped.map_err(|error| rust::Error::from(error).translated(in_python)),
             Some(Err(text)) => Err(text),
             None => Err("the Python interpreter has ended, so the function was not called".to_owned()),
         }

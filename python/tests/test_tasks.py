@@ -1,7 +1,9 @@
 """Host tasks, maps, callbacks, events, threads and asyncio."""
 
 import asyncio
+import ctypes
 import gc
+import subprocess
 import sys
 import threading
 import time
@@ -281,3 +283,44 @@ def test_many_threads_use_one_executable(graph, queue, buffer, kernels):
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     assert sorted(results) == list(range(1, 81)) and len(calls) == 80
+
+
+UNMAP = """
+typedef int (*call)(void *, void *, void *, unsigned, const void *, void *);
+call driver;
+int (*has_lock)(void);
+int calls, locked;
+int unmap(void *queue, void *memory, void *pointer, unsigned count, const void *list, void *event) {
+    ++calls;
+    locked += has_lock();
+    return driver(queue, memory, pointer, count, list, event);
+}
+"""
+
+
+@pytest.fixture
+def unmaps(queue, tmp_path):
+    """Looks at calls of clEnqueueUnmapMemObject: each object of OpenCL begins with the address of its driver's functions."""
+    (tmp_path / "unmap.c").write_text(UNMAP)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "unmap.so", tmp_path / "unmap.c"], check=True)
+    library = ctypes.CDLL(str(tmp_path / "unmap.so"))
+    place = ctypes.c_void_p.from_address(queue.int_ptr).value + 58 * ctypes.sizeof(ctypes.c_void_p)  # by cl_icd.h
+    ctypes.CDLL(None).mprotect(ctypes.c_void_p(place & -4096), ctypes.c_size_t(2 * 4096), 3)
+    entry, driver = ctypes.c_void_p.from_address(place), ctypes.c_void_p.in_dll(library, "driver")
+    driver.value = entry.value
+    ctypes.c_void_p.in_dll(library, "has_lock").value = ctypes.cast(ctypes.pythonapi.PyGILState_Check, ctypes.c_void_p).value
+    entry.value = ctypes.cast(library.unmap, ctypes.c_void_p).value
+    yield lambda: [ctypes.c_int.in_dll(library, name).value for name in ("calls", "locked")]
+    entry.value = driver.value
+
+
+def test_memory_is_unmapped_without_the_lock_of_the_interpreter(queue, buffer, unmaps):
+    """Also if the function fails: other threads run while the driver works."""
+    works, fails = clgraph.Graph(queue), clgraph.Graph(queue)
+    works.map(buffer(np.zeros(4, np.int32)), lambda array: None)
+    fails.map(buffer(np.zeros(4, np.int32)), lambda array: 1 / 0)
+    works.finalize().submit().wait()
+    assert unmaps() == [1, 0]
+    with pytest.raises(clgraph.FailedError):
+        fails.finalize().submit().wait()
+    assert unmaps() == [2, 0]
