@@ -1,7 +1,8 @@
 //! Devices.
 
 use pyo3::prelude::*;
-use rust::Path;
+use rust::{CommandKind, MemoryKind, Path};
+use serde_json::{Map, Value, json};
 
 use crate::gate::{Own, call, check};
 use crate::interop;
@@ -45,6 +46,33 @@ impl Device {
     fn path(&self) -> (&'static str, String) {
         let (path, why) = self.0.caps().path();
         (if path == Path::Native { "native" } else { "replay" }, why.to_string())
+    }
+
+    /// What clgraph has found out about the device, as a dictionary of plain values: the limits and extensions that the
+    /// driver reports, and the kinds of command buffers, memory and device globals that it has.
+    ///
+    /// "commands" says for each kind of command why command buffers cannot have it, or None; "memory" lists the kinds of
+    /// memory, "global_access" the ways in which kernels can reach device globals, best first, and "abi" has the
+    /// signatures of the functions of command buffers.
+    #[getter]
+    fn caps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let text = call(py, || {
+            let caps = self.0.caps();
+            let why =
+                |kind: CommandKind| (kind.to_string(), json!(caps.can_record(kind).err().map(|why| why.to_string())));
+            let more = json!({
+                "commands": CommandKind::ALL.map(why).into_iter().collect::<Map<_, _>>(),
+                "memory": MemoryKind::ALL.into_iter().filter(|kind| caps.has_memory(*kind)).collect::<Vec<_>>(),
+                "global_access": caps.global_access(),
+                "abi": self.0.abi()?,
+            });
+            let all = [json!(caps), more].into_iter().filter_map(|part| match part {
+                Value::Object(part) => Some(part),
+                _ => None,
+            });
+            Ok(Value::Object(all.flatten().collect()).to_string())
+        })?;
+        py.import("json")?.call_method1("loads", (text,))
     }
 
     /// The same device as a pyopencl.Device.

@@ -56,7 +56,14 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    pub(crate) fn options(self) -> PyResult<rust::Finalize> {
+    /// Finalizes a graph.
+    pub(crate) fn finalize(
+        self,
+        py: Python<'_>,
+        graph: &rust::Graph,
+        queue: Option<&rust::Queue>,
+        held: &Py<Holder>,
+    ) -> PyResult<Executable> {
         let mut options = rust::Finalize::new().path(path(self.path.unwrap_or("auto"))?).autotune(self.autotune);
         if self.updatable {
             options = options.updatable();
@@ -79,7 +86,9 @@ impl Asked<'_> {
         if let Some(file) = self.tuning_cache {
             options = options.tuning_cache(file);
         }
-        Ok(options)
+        let executable = call(py, || graph.finalize(options))?;
+        let (executable, queue) = (Own::new(executable), queue.cloned().map(Own::new));
+        Ok(Executable { executable, queue, held: ExecutableHeld::new(py, held.clone_ref(py))? })
     }
 }
 
@@ -143,48 +152,21 @@ impl Before {
 }
 
 impl Executable {
-    pub(crate) fn new(
-        py: Python<'_>,
-        executable: rust::Executable,
-        queue: Option<rust::Queue>,
-        held: &Py<Holder>,
-    ) -> PyResult<Self> {
-        let (executable, queue) = (Own::new(executable), queue.map(Own::new));
-        Ok(Self { executable, queue, held: ExecutableHeld::new(py, held.clone_ref(py))? })
-    }
-
     pub(crate) fn held(&self) -> &ExecutableHeld {
         &self.held
     }
-}
 
-/// What is in a dictionary now: code of the program that runs meanwhile may change it.
-fn pairs<'py>(of: Option<&Bound<'py, PyDict>>) -> Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-    of.iter().flat_map(|of| of.iter()).collect()
-}
-
-#[pymethods]
-impl Executable {
-    /// Submits the executable, and returns its Submission without waiting.
-    ///
-    /// `queue` is a pyopencl.CommandQueue or a clgraph.Queue; None is the queue of the graph. `inputs` gives writes
-    /// other data for this submission: `{write: array}`; the data is copied, or, with `copy=False`, used where it is, and
-    /// then the program promises not to change it until the submission has ended. `wait_for` is what the submission
-    /// waits for: an event of pyopencl, a Submission, a UserEvent, or a list of them. `events` and `signals` give the
-    /// nodes of `wait_event` and `signal_event` their events: `{node: event}`, `{node: user_event}`.
-    ///
-    /// A submission keeps the order of an in-order queue. Submissions of one executable never overlap.
-    #[pyo3(signature = (queue=None, *, inputs=None, wait_for=None, events=None, signals=None, copy=true))]
-    fn submit(
+    /// Reads what a submission is given.
+    fn with_submit<R>(
         &self,
-        py: Python<'_>,
         queue: Option<&Bound<'_, PyAny>>,
         inputs: Option<&Bound<'_, PyDict>>,
         wait_for: Option<&Bound<'_, PyAny>>,
         events: Option<&Bound<'_, PyDict>>,
         signals: Option<&Bound<'_, PyDict>>,
         copy: bool,
-    ) -> PyResult<Submission> {
+        submit_by: impl FnOnce(&rust::Queue, Submit<'_>) -> PyResult<R>,
+    ) -> PyResult<R> {
         check()?;
         let given;
         let queue = match (queue, &self.queue) {
@@ -217,7 +199,63 @@ impl Executable {
             };
             submit = submit.with_signal(&EventSignal::from_raw(node::raw(&node)?), &event.get().event);
         }
-        self.held.submit(py, queue, || submit.submit())
+        submit_by(queue, submit)
+    }
+}
+
+/// What is in a dictionary now: code of the program that runs meanwhile may change it.
+fn pairs<'py>(of: Option<&Bound<'py, PyDict>>) -> Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    of.iter().flat_map(|of| of.iter()).collect()
+}
+
+#[pymethods]
+impl Executable {
+    /// Submits the executable, and returns its Submission without waiting.
+    ///
+    /// `queue` is a pyopencl.CommandQueue or a clgraph.Queue; None is the queue of the graph. `inputs` gives writes
+    /// other data for this submission: `{write: array}`; the data is copied, or, with `copy=False`, used where it is, and
+    /// then the program promises not to change it until the submission has ended. `wait_for` is what the submission
+    /// waits for: an event of pyopencl, a Submission, a UserEvent, or a list of them. `events` and `signals` give the
+    /// nodes of `wait_event` and `signal_event` their events: `{node: event}`, `{node: user_event}`.
+    ///
+    /// A submission keeps the order of an in-order queue. Submissions of one executable never overlap.
+    #[pyo3(signature = (queue=None, *, inputs=None, wait_for=None, events=None, signals=None, copy=true))]
+    fn submit(
+        &self,
+        py: Python<'_>,
+        queue: Option<&Bound<'_, PyAny>>,
+        inputs: Option<&Bound<'_, PyDict>>,
+        wait_for: Option<&Bound<'_, PyAny>>,
+        events: Option<&Bound<'_, PyDict>>,
+        signals: Option<&Bound<'_, PyDict>>,
+        copy: bool,
+    ) -> PyResult<Submission> {
+        self.with_submit(queue, inputs, wait_for, events, signals, copy, |queue, submit| {
+            self.held.submit(py, queue, || submit.submit())
+        })
+    }
+
+    /// Submits the executable as `submit` does, and returns nothing to wait for, which costs less: no event is made.
+    ///
+    /// Results and failures are lost. The queue orders the submission, and `Queue.finish` waits for it. An executable
+    /// with functions, or with memory of a pool, needs an event all the same, to keep them until it has ended.
+    #[pyo3(signature = (queue=None, *, inputs=None, wait_for=None, events=None, signals=None, copy=true))]
+    fn submit_detached(
+        &self,
+        py: Python<'_>,
+        queue: Option<&Bound<'_, PyAny>>,
+        inputs: Option<&Bound<'_, PyDict>>,
+        wait_for: Option<&Bound<'_, PyAny>>,
+        events: Option<&Bound<'_, PyDict>>,
+        signals: Option<&Bound<'_, PyDict>>,
+        copy: bool,
+    ) -> PyResult<()> {
+        self.with_submit(queue, inputs, wait_for, events, signals, copy, |queue, submit| {
+            if self.held.has_nothing(queue) {
+                return call(py, || submit.submit_detached());
+            }
+            self.held.submit(py, queue, || submit.submit()).map(drop)
+        })
     }
 
     /// Applies the current values of nodes to later submissions: values of Params, ranges, and launches that replaced

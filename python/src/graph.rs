@@ -18,9 +18,8 @@ use crate::memory::{self, Cache, Memory, MemoryUser, Scope};
 use crate::node::{self, Node, Read, SubGraph, Write};
 use crate::queue::{Pause, Queue};
 use crate::report;
-use crate::task::{self, TaskFunction};
+use crate::task;
 use crate::transfer::{self, With};
-use crate::uses::{uses, with_uses};
 
 /// A graph of commands: built once, finalized, and submitted many times.
 ///
@@ -390,14 +389,7 @@ impl Graph {
         label: Option<&str>,
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Node> {
-        let nodes = node::after(after)?;
-        let (run, kept) = TaskFunction::new(function)?;
-        let uses = uses(reads, writes, self.scope(), "a host task")?;
-        let task = with_uses!(self.graph.host_task(move |context| run.run(context)), uses);
-        let task = options!(task, label, nodes);
-        let node = self.add(function.py(), || task.add())?;
-        self.keep(function.py(), &kept)?;
-        Ok(Node::of(node.to_raw(), "host task"))
+        task::task_node(self, function, reads, writes, label, after)
     }
 
     /// Adds a host task on mapped memory: `function(array)` gets the memory itself as a numpy array.
@@ -440,12 +432,7 @@ impl Graph {
         label: Option<&str>,
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Node> {
-        let (command, kept) = crate::native::command(function, reads, writes, self.scope())?;
-        let command = options!(self.graph.native_command(command), label, node::after(after)?);
-        // SAFETY: **native**: the program promises it.
-        let node = self.add(function.py(), || unsafe { command.add() })?;
-        self.keep(function.py(), &kept)?;
-        Ok(Node::of(node.to_raw(), "native command"))
+        crate::native::command_node(self, function, reads, writes, label, after)
     }
 
     /// Adds a node of a command group, which does what is active in the group. A group may have several nodes.
@@ -502,10 +489,34 @@ impl Graph {
         Device::new(self.graph.device().clone())
     }
 
+    /// The nodes, in the order in which they were added.
+    #[getter]
+    fn nodes(&self, py: Python<'_>) -> PyResult<Vec<Node>> {
+        node::list(py, &self.graph, |graph| Ok(graph.nodes()))
+    }
+
+    /// The nodes that wait for no other node.
+    #[getter]
+    fn roots(&self, py: Python<'_>) -> PyResult<Vec<Node>> {
+        node::list(py, &self.graph, |graph| Ok(graph.roots()))
+    }
+
     /// Returns the nodes that a node waits for.
     fn predecessors(&self, py: Python<'_>, node: &Bound<'_, PyAny>) -> PyResult<Vec<Node>> {
         let node = rust::Node::from_raw(node::raw(node)?);
         node::list(py, &self.graph, |graph| graph.predecessors(node))
+    }
+
+    /// Returns the nodes that wait for a node.
+    fn successors(&self, py: Python<'_>, node: &Bound<'_, PyAny>) -> PyResult<Vec<Node>> {
+        let node = rust::Node::from_raw(node::raw(node)?);
+        node::list(py, &self.graph, |graph| graph.successors(node))
+    }
+
+    /// Gives a node a label, also one that a queue has recorded: `graph.set_label(event, "blur")`. None removes it.
+    fn set_label(&self, py: Python<'_>, node: &Bound<'_, PyAny>, label: Option<&str>) -> PyResult<()> {
+        let node = rust::Node::from_raw(node::raw(node)?);
+        call(py, || self.graph.set_label(node, label.unwrap_or_default()))
     }
 
     /// Returns the label of a node, or None.
@@ -549,10 +560,7 @@ impl Graph {
             allow_conflicts,
             separate_memory,
         };
-        let options = asked.options()?;
-        let executable = call(py, || self.graph.finalize(options))?;
-        let queue = self.queue.as_ref().map(|queue| (**queue).clone());
-        Executable::new(py, executable, queue, &self.held)
+        asked.finalize(py, &self.graph, self.queue.as_deref(), &self.held)
     }
 
     /// Draws the graph in the DOT language. `detail` is "brief", "full" (every node) or "verbose" (with arguments).

@@ -317,6 +317,16 @@ impl ExecutableHeld {
         Used { _holders: holders, _objects: objects }
     }
 
+    /// Whether submissions to a queue have nothing to keep, and no graph has to keep the executable for them.
+    pub(crate) fn has_nothing(&self, queue: &rust::Queue) -> bool {
+        self.is_empty() && Held::of_recordings(queue).is_empty()
+    }
+
+    fn is_empty(&self) -> bool {
+        // A graph that keeps what sub-graphs keep is asked no further: it may be in a circle of them.
+        self.inner().iter().all(|held| held.get().0.is_empty())
+    }
+
     /// Submits to a queue. What the executable uses is kept until the submission has ended, whether the program keeps the
     /// submission or not. If the queue records, or joins a recording, the graph keeps it.
     pub(crate) fn submit(
@@ -343,8 +353,7 @@ impl ExecutableHeld {
         py: Python<'_>,
         submit: impl FnOnce() -> rust::Result<rust::Submission> + Send,
     ) -> PyResult<Submission> {
-        // A graph that keeps what sub-graphs keep is asked no further: it may be in a circle of them.
-        if self.inner().iter().all(|held| held.get().0.is_empty()) {
+        if self.is_empty() {
             return Ok(Submission::new(call(py, submit)?));
         }
         // What an update replaced while submissions ran.

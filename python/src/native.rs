@@ -7,9 +7,11 @@ use pyo3::types::PyTuple;
 use rust::{NativeCommand, NativeQueue};
 
 use crate::gate::attach;
+use crate::graph::{Graph, options};
 use crate::held::Function;
 use crate::interop;
 use crate::memory::Scope;
+use crate::node::{self, Node};
 use crate::raised;
 use crate::task::{check_function, takes};
 use crate::uses::{self, with_uses};
@@ -128,4 +130,21 @@ pub(crate) fn command(
     let function = Function::new(function);
     let run = NativeFunction { function: Arc::clone(&function), images };
     Ok((with_uses!(NativeCommand::enqueued(move |to: &NativeQueue<'_>| run.run(to)), uses), function))
+}
+
+/// Adds a native command to a graph.
+pub(crate) fn command_node(
+    graph: &Graph,
+    function: &Bound<'_, PyAny>,
+    reads: Option<&Bound<'_, PyAny>>,
+    writes: Option<&Bound<'_, PyAny>>,
+    label: Option<&str>,
+    after: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Node> {
+    let (command, kept) = command(function, reads, writes, graph.scope())?;
+    let command = options!(graph.graph.native_command(command), label, node::after(after)?);
+    // SAFETY: **native**: the program promises it.
+    let node = graph.add(function.py(), || unsafe { command.add() })?;
+    graph.keep(function.py(), &kept)?;
+    Ok(Node::of(node.to_raw(), "native command"))
 }

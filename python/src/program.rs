@@ -2,10 +2,10 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
-use rust::{DynamicGlobal, ProgramBuilder};
+use rust::{DynamicGlobal, GlobalAccess, ProgramBuilder};
 
 use crate::buffer::Buffer;
-use crate::errors::{type_of, wrong_type};
+use crate::errors::{invalid, type_of, wrong_type};
 use crate::gate::{Own, call, check};
 use crate::graph::Graph;
 use crate::interop;
@@ -147,6 +147,9 @@ impl DeviceGlobal {
 /// that use one have `CLG_PARAMS` at the end of their parameters, without a comma, or `CLG_ONLY_PARAMS` if they have no
 /// others. The guide is docs/guide/device_globals.md. `options` are those of the compiler: a text or a list of texts.
 ///
+/// `global_access` is how the kernels reach the variables, instead of the best way of the device: "named", "kernel" or
+/// "argument", as in the guide.
+///
 /// Programs without device globals may as well be of pyopencl.
 #[pyclass(frozen, module = "clgraph")]
 pub(crate) struct Program(Own<rust::Program>);
@@ -163,16 +166,27 @@ fn texts(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<String>> {
 #[pymethods]
 impl Program {
     #[new]
-    #[pyo3(signature = (context, source, globals=None, *, options=None))]
+    #[pyo3(signature = (context, source, globals=None, *, options=None, global_access=None))]
     fn new(
         context: &Bound<'_, PyAny>,
         source: &Bound<'_, PyAny>,
         globals: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyAny>>,
+        global_access: Option<&str>,
     ) -> PyResult<Self> {
         check()?;
         let py = context.py();
         let mut builder = ProgramBuilder::new(&interop::context_or_queue(context)?);
+        builder = match global_access {
+            None => builder,
+            Some("named") => builder.global_access(GlobalAccess::NamedWrite),
+            Some("kernel") => builder.global_access(GlobalAccess::Kernel),
+            Some("argument") => builder.global_access(GlobalAccess::Argument),
+            Some(other) => {
+                let names = "\"named\", \"kernel\" or \"argument\"";
+                return Err(invalid(format!("{other:?} is no way to reach device globals: {names}")));
+            }
+        };
         let sources = texts(source, "source")?;
         for option in options.map_or(Ok(Vec::new()), |options| texts(options, "options"))? {
             builder = builder.options(&option);

@@ -404,6 +404,24 @@ impl Queue {
         Ok(Event::of(self.command(py, || self.queue.enqueue_command_group(&group.group, &waits))?))
     }
 
+    /// Records a node that waits for an event: see `Graph.wait_event`. Each submission is given it for the Event that this
+    /// returns, `submit(events={event: other})`. A queue that executes waits by `after=`.
+    #[pyo3(signature = (*, after=None))]
+    fn wait_event(&self, py: Python<'_>, after: Option<&Bound<'_, PyAny>>) -> PyResult<Event> {
+        let waits = wait_list(after)?;
+        let waits: Vec<&rust::Event> = waits.iter().collect();
+        Ok(Event::of(self.command(py, || self.queue.record_event_wait(&waits))?.1))
+    }
+
+    /// Records a node that completes a UserEvent: see `Graph.signal_event`. Each submission is given it for the Event
+    /// that this returns, `submit(signals={event: user_event})`.
+    #[pyo3(signature = (*, after=None))]
+    fn signal_event(&self, py: Python<'_>, after: Option<&Bound<'_, PyAny>>) -> PyResult<Event> {
+        let waits = wait_list(after)?;
+        let waits: Vec<&rust::Event> = waits.iter().collect();
+        Ok(Event::of(self.command(py, || self.queue.record_event_signal(&waits))?.1))
+    }
+
     /// Enqueues a marker: it is complete when what it waits for is, or, without `after`, when all commands before are.
     #[pyo3(signature = (*, after=None))]
     fn marker(&self, py: Python<'_>, after: Option<&Bound<'_, PyAny>>) -> PyResult<Event> {

@@ -19,6 +19,7 @@ use crate::numpy::{self, Layout};
 use crate::raised;
 use crate::texts::in_python;
 use crate::transfer::result_layout;
+use crate::uses::{uses, with_uses};
 
 /// A function of Python that a host task calls.
 pub(crate) struct TaskFunction {
@@ -294,6 +295,25 @@ impl Window {
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
         self.views.fetch_sub(1, Ordering::AcqRel);
     }
+}
+
+/// Adds a host task.
+pub(crate) fn task_node(
+    graph: &Graph,
+    function: &Bound<'_, PyAny>,
+    reads: Option<&Bound<'_, PyAny>>,
+    writes: Option<&Bound<'_, PyAny>>,
+    label: Option<&str>,
+    after: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Node> {
+    let (py, nodes) = (function.py(), node::after(after)?);
+    let (run, function) = TaskFunction::new(function)?;
+    let uses = uses(reads, writes, graph.scope(), "a host task")?;
+    let task = with_uses!(graph.graph.host_task(move |context| run.run(context)), uses);
+    let task = options!(task, label, nodes);
+    let node = graph.add(py, || task.add())?;
+    graph.keep(py, &function)?;
+    Ok(Node::of(node.to_raw(), "host task"))
 }
 
 /// Adds a host task on mapped memory.

@@ -23,7 +23,7 @@ const NAMES: &[(&str, &str)] = &[
     ("`enqueue_read_image_owned`", "`Queue.read`"),
     ("`enqueue_map`", "`Graph.map`"),
     ("`enqueue_map_image`", "`Graph.map`"),
-    ("`Queue::record_event_wait`", "`Graph.wait_event`"),
+    ("`Queue::record_event_wait`", "`Queue.wait_event`"),
     ("`usize`", "an address"),
     ("`Buffer::slice`", "a slice of a Memory"),
     ("`ProgramBuilder::global`", "`Program(globals=)`"),

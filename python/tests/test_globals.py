@@ -218,3 +218,18 @@ def test_what_is_wrong_with_a_program(context, queue, graph, named, kernels):
     with pytest.raises(clgraph.Error):
         program.kernel("absent")
     assert len(graph) == 0
+
+
+ONE = "CLG_DEVICE_GLOBAL(uint, hits); kernel void hit(CLG_ONLY_PARAMS) { atomic_inc(&CLG_GLOBAL(hits)); }"
+
+
+def test_a_program_chooses_how_kernels_reach_globals(queue, graph, named, context):
+    best, hits = graph.device.caps["global_access"], DeviceGlobal(named(), np.uint32(100))
+    names = {"named-write": "named", "kernel": "kernel", "argument": "argument"}
+    for way in best:
+        program = clgraph.Program(context, ONE, {"hits": hits}, global_access=names[way])
+        graph.kernel(program.kernel("hit"), 1)
+    read = graph.read(hits.on(queue))
+    assert graph.finalize().submit()[read] == 100 + len(best)
+    with pytest.raises(clgraph.InvalidError):
+        clgraph.Program(context, ONE, {"hits": hits}, global_access="by hand")

@@ -1,5 +1,8 @@
 """Nodes, their order, and results."""
 
+import gc
+import threading
+
 import numpy as np
 import pyopencl as cl
 import pyopencl.array as cl_array
@@ -326,3 +329,73 @@ def test_progress_and_command_buffers_are_shown(graph, queue, buffer):
     assert len(buffers) == executable.report.command_buffers and all(buffers)
     name, why = graph.device.path
     assert name in ("native", "replay") and why
+
+
+def test_a_graph_lists_its_nodes(graph, buffer):
+    memory = buffer(np.zeros(4, np.int32))
+    assert graph.nodes == graph.roots == []
+    first, second = graph.fill(memory, np.int32(1)), graph.empty()
+    third = graph.read(memory, after=second)
+    assert graph.nodes == [first, second, third] and [node.kind for node in graph.nodes] == ["fill", "empty", "read"]
+    assert graph.roots == [first, second]
+    assert graph.successors(first) == graph.successors(second) == [third] and graph.successors(third) == []
+    with pytest.raises(clgraph.InvalidError):
+        graph.successors(clgraph.Graph(graph.context, graph.device).empty())
+
+
+def test_labels_are_given_later_and_to_recorded_nodes(queue, graph, buffer):
+    memory, node = buffer(np.zeros(4, np.int32)), graph.empty(label="before")
+    graph.set_label(node, "after")
+    assert graph.label(node) == "after" and "after" in graph.to_dot()
+    graph.set_label(node, None)
+    assert graph.label(node) is None
+    recorder = clgraph.Queue(queue)
+    with clgraph.Graph(recorder) as recording:
+        event = recorder.fill(memory, np.int32(1))
+        recording.set_label(event, "fill it")
+    assert recording.label(event) == "fill it" and "fill it" in recording.to_svg()
+    with pytest.raises(clgraph.InvalidError):
+        graph.set_label(event, "of another graph")
+
+
+def test_a_device_says_what_it_can(graph):
+    caps = graph.device.caps
+    assert caps["name"] == graph.device.name and caps["platform"] == graph.device.platform
+    assert caps["global_memory"] >= caps["max_allocation"] > 0 and isinstance(caps["extensions"], list)
+    assert "buffer" in caps["memory"] and caps["global_access"][-1] == "argument"
+    assert caps["commands"]["kernel"] is None or isinstance(caps["commands"]["kernel"], str)
+    assert (caps["commands"]["kernel"] is None) <= (caps["command_buffers"] is not None)
+    assert "abi" in caps
+
+
+def test_a_detached_submission_returns_nothing(queue, graph, buffer):
+    memory, wrapped = buffer(np.zeros(4, np.int32)), clgraph.Queue(queue)
+    write = graph.write(memory, np.zeros(4, np.int32))
+    executable = graph.finalize()
+    for number, to in enumerate((None, queue, wrapped)):
+        assert executable.submit_detached(to, inputs={write: np.full(4, number, np.int32)}) is None
+        wrapped.finish()
+        assert wrapped.read(memory, np.int32).get().tolist() == [number] * 4
+    with pytest.raises(TypeError):
+        executable.submit_detached(inputs={write: np.zeros(4, np.float32)})
+
+
+def test_a_detached_submission_keeps_its_functions(queue):
+    gate, ran = clgraph.UserEvent(queue), threading.Event()
+    graph = clgraph.Graph(queue)
+    graph.host_task(lambda: ran.set())
+    graph.finalize().submit_detached(wait_for=gate)
+    del graph
+    gc.collect()
+    gate.complete()
+    assert ran.wait(20)
+
+
+def test_a_detached_submission_is_recorded(queue, graph, buffer):
+    memory = buffer(np.zeros(4, np.int32))
+    graph.fill(memory, np.int32(7))
+    executable, recorder = graph.finalize(), clgraph.Queue(queue)
+    with clgraph.Graph(recorder) as recording:
+        assert executable.submit_detached(recorder) is None
+        read = recorder.read(memory, np.int32)
+    assert len(recording) == 2 and recording.finalize().submit()[read].tolist() == [7] * 4

@@ -136,3 +136,23 @@ def test_wrong_sizes_on_a_queue(queue, buffer):
             wrong()
     with pytest.raises(TypeError):
         recorder.fill(large, np.int32(1), after=[7])
+
+
+def test_a_queue_records_nodes_for_events(queue, buffer):
+    recorder, memory = clgraph.Queue(queue), buffer(np.zeros(4, np.int32))
+    with clgraph.Graph(recorder) as graph:
+        wait = recorder.wait_event()
+        filled = recorder.fill(memory, np.int32(3), after=wait)
+        signal = recorder.signal_event(after=filled)
+    assert [node.kind for node in graph.nodes] == ["wait event", "fill", "signal event"]
+    assert graph.successors(wait) == [filled.node]
+    begin, end = clgraph.UserEvent(queue), clgraph.UserEvent(queue)
+    run = graph.finalize().submit(events={wait: begin}, signals={signal: end})
+    assert not run.done and not end.done
+    begin.complete()
+    end.wait(20)
+    run.wait()
+    assert recorder.read(memory, np.int32).get().tolist() == [3] * 4
+    for record in (recorder.wait_event, recorder.signal_event):
+        with pytest.raises(clgraph.InvalidError):
+            record()
