@@ -204,6 +204,8 @@ pub(crate) fn memory(object: &Bound<'_, PyAny>, scope: Scope<'_>, what: &str) ->
             ": a numpy array is memory of the host, which `write` and `read` copy from and to"
         } else if object.cast::<DeviceGlobal>().is_ok() {
             ": its memory is `global.on(queue)`"
+        } else if type_of(object).strip_prefix("pyopencl.").is_some_and(|name| name.contains("SVM")) {
+            ": memory with an address is not for graphs from Python, so copy it to a buffer"
         } else {
             ""
         };
@@ -297,11 +299,15 @@ impl Memory {
     }
 
     /// The buffer, as a pyopencl.Buffer: the whole one, of which this may be a part. None for memory of a graph, for a
-    /// device global, and for a part that does not start where the buffer does.
+    /// device global, and for a part that does not start where the buffer does. Memory of a pool is the object itself.
     #[getter]
     fn buffer<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         check()?;
         let (Place::Buffer(buffer) | Place::Part(_, buffer)) = &*self.place else { return Ok(None) };
+        // Another object over the same memory would not keep it from going back to its pool.
+        if let Some(pooled) = &self.pooled {
+            return Ok(Some(pooled.bind(py).clone()));
+        }
         // SAFETY: **live**: `self` keeps it alive.
         unsafe { interop::wrap(py, "Buffer", buffer.raw(), "`Memory.buffer`") }.map(Some)
     }

@@ -207,4 +207,5 @@ for one in pool:
             one.complete()
         except clgraph.Error:
             pass
+print()  # a call may have printed a part of a line
 print("ok" if sum(one.good for one in misusers) > calls // 2 else "hardly a call was right")

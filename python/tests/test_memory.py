@@ -215,3 +215,15 @@ def test_what_runs_beside_a_recording_is_given_up(queue, pool, pooled):
     del graph, executable
     gc.collect()
     assert active(pool, 0)
+
+
+def test_the_buffer_of_memory_of_a_pool_keeps_it(queue, pool, pooled):
+    array = pooled()
+    of_pool = clgraph.Memory(array).buffer
+    assert of_pool is array.base_data and clgraph.Memory(array)[:4].buffer is of_pool
+    graph = clgraph.Graph(queue)
+    graph.fill(of_pool, np.uint8(1))
+    del array, of_pool
+    gc.collect()
+    assert pool.active_blocks == 1
+    graph.finalize().submit().wait()
