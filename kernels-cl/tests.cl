@@ -72,3 +72,6 @@ __kernel void takes_an_image(__read_only image2d_t image, __global uint *a) { a[
 __kernel __attribute__((reqd_work_group_size(2, 4, 1))) void by_rows(__global uint *a) {
     a[get_global_id(1) * get_global_size(0) + get_global_id(0)] = (uint)get_local_size(1);
 }
+
+/* Takes one off a number that is not zero. */
+__kernel void count_down(__global uint *a) { a[0] -= a[0] != 0; }

@@ -35,6 +35,8 @@ pub(crate) trait Refs {
     type Native;
     /// An executable.
     type Executable;
+    /// The bodies of a branch or loop.
+    type Bodies;
     /// Memory that belongs to the graph.
     type Alloc;
 }
@@ -103,6 +105,8 @@ pub(crate) enum Command<R: Refs> {
     Free(R::Alloc),
     /// An executable. It is inlined before anything is planned.
     SubGraph(R::Executable),
+    /// A branch or a loop. The host decides it between commands.
+    Control(Box<Control<R::Mem, R::Bodies>>),
 }
 
 impl<R: Refs> Command<R> {
@@ -110,7 +114,7 @@ impl<R: Refs> Command<R> {
     pub(crate) fn is_command(&self) -> bool {
         match self {
             Self::Empty | Self::SubGraph(_) | Self::Alloc(_) | Self::Free(_) => false,
-            Self::Task(_) | Self::Event { .. } => false,
+            Self::Task(_) | Self::Event { .. } | Self::Control(_) => false,
             Self::Kernel { .. } | Self::Native { .. } | Self::Hint { .. } => true,
             Self::Copy { .. } | Self::CopyRect(_) | Self::CopyImage(_) => true,
             Self::Fill { .. } | Self::Write { .. } | Self::Read { .. } => true,
@@ -119,7 +123,7 @@ impl<R: Refs> Command<R> {
 
     /// Returns whether the host does it, between commands.
     pub(crate) fn is_host(&self) -> bool {
-        matches!(self, Self::Task(_) | Self::Event { .. })
+        matches!(self, Self::Task(_) | Self::Event { .. } | Self::Control(_))
     }
 
     /// Returns whether there is nothing to run: such a node only orders others. Drivers disagree about commands of size
@@ -128,7 +132,8 @@ impl<R: Refs> Command<R> {
     pub(crate) fn is_noop(&self) -> bool {
         match self {
             // The host does these, or nobody: there is nothing to enqueue.
-            Self::Empty | Self::Alloc(_) | Self::Free(_) | Self::Task(_) | Self::Event { .. } => true,
+            Self::Empty | Self::Alloc(_) | Self::Free(_) => true,
+            Self::Task(_) | Self::Event { .. } | Self::Control(_) => true,
             Self::SubGraph(_) | Self::Native { .. } => false,
             Self::Kernel { grid, .. } => grid.is_empty(),
             Self::CopyRect(rect) => rect.region.contains(&0),
@@ -149,6 +154,7 @@ impl<R: Refs> Command<R> {
             | (Self::Write { area, .. }, Self::Write { area: other, .. })
             | (Self::Read { area, .. }, Self::Read { area: other, .. }) => area.is_some() == other.is_some(),
             (Self::Event { signals, .. }, Self::Event { signals: other, .. }) => signals == other,
+            (Self::Control(one), Self::Control(other)) => one.is_alike(other),
             (one, other) => std::mem::discriminant(one) == std::mem::discriminant(other),
         }
     }
@@ -195,6 +201,14 @@ impl<R: Refs> Command<R> {
             Self::Alloc(alloc) => Command::Alloc(to.alloc(alloc)?),
             Self::Free(alloc) => Command::Free(to.alloc(alloc)?),
             Self::SubGraph(executable) => Command::SubGraph(to.executable(executable)?),
+            Self::Control(control) => {
+                let condition = control.condition.as_ref().map(|place| place.translate(to)).transpose()?;
+                Command::Control(Box::new(Control {
+                    kind: control.kind,
+                    condition,
+                    bodies: to.bodies(&control.bodies)?,
+                }))
+            }
         })
     }
 }
@@ -214,6 +228,7 @@ pub(crate) trait Translate<'a, A: Refs, B: Refs> {
     fn event(&mut self, event: &'a A::Event) -> Result<B::Event, Self::Error>;
     fn native(&mut self, functions: &'a A::Native) -> Result<B::Native, Self::Error>;
     fn executable(&mut self, executable: &'a A::Executable) -> Result<B::Executable, Self::Error>;
+    fn bodies(&mut self, bodies: &'a A::Bodies) -> Result<B::Bodies, Self::Error>;
     fn alloc(&mut self, alloc: &'a A::Alloc) -> Result<B::Alloc, Self::Error>;
 }
 
@@ -309,6 +324,40 @@ impl<M> Pixels<M> {
             Self::Buffer(location) => Pixels::Buffer(location.translate(to)?),
         })
     }
+}
+
+/// A branch or a loop: what decides, and the bodies that it decides about.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Control<M, B> {
+    pub(crate) kind: ControlKind,
+    /// Where the condition is, a number of 32 bits. None if the kind knows the number of turns.
+    pub(crate) condition: Option<Location<M>>,
+    pub(crate) bodies: B,
+}
+
+impl<M, B> Control<M, B> {
+    /// Returns whether both are the same kind of branch or loop, perhaps with other bounds.
+    fn is_alike(&self, other: &Self) -> bool {
+        std::mem::discriminant(&self.kind) == std::mem::discriminant(&other.kind)
+    }
+}
+
+/// How a branch or a loop is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ControlKind {
+    /// The first body if the condition is not zero; otherwise the second one, if there is one.
+    When,
+    /// The body whose index the condition is, if there is one.
+    Switch,
+    /// The body, as long as the condition is not zero before a turn.
+    While {
+        /// The first turn happens whatever the condition is.
+        at_least_once: bool,
+        /// More turns are an error.
+        at_most: Option<u64>,
+    },
+    /// The body, so many times.
+    Repeat { turns: u64 },
 }
 
 /// How a native command gets to the device.

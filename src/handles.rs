@@ -139,6 +139,14 @@ pub enum NodeKind {
     NativeCommand,
     /// Runs another executable.
     SubGraph,
+    /// Runs one of two executables, or none: see [`Graph::when`](crate::Graph::when).
+    When,
+    /// Runs one of several executables, or none: see [`Graph::switch`](crate::Graph::switch).
+    Switch,
+    /// Runs an executable as long as a condition holds: see [`Graph::repeat_while`](crate::Graph::repeat_while).
+    RepeatWhile,
+    /// Runs an executable several times: see [`Graph::repeat`](crate::Graph::repeat).
+    Repeat,
 }
 
 impl fmt::Display for NodeKind {
@@ -164,6 +172,10 @@ impl fmt::Display for NodeKind {
             Self::EventSignal => "event signal",
             Self::NativeCommand => "native command",
             Self::SubGraph => "sub-graph",
+            Self::When => "branch `when`",
+            Self::Switch => "branch `switch`",
+            Self::RepeatWhile => "loop `repeat_while`",
+            Self::Repeat => "loop `repeat`",
         })
     }
 }

@@ -354,8 +354,8 @@ pub use error::{
     UpdateError, WorkGroupError,
 };
 pub use exec::{
-    Dependency, Executable, Finalize, Progress, SubGraph, SubGraphNode, Submission, SubmissionFuture, Submit,
-    UserEvent, WaitFor,
+    Branch, Condition, ControlHandle, Dependency, Executable, Finalize, Loop, Progress, RepeatNode, RepeatWhileNode,
+    SubGraph, SubGraphNode, Submission, SubmissionFuture, Submit, SwitchNode, UserEvent, WaitFor, WhenNode,
 };
 pub use graph::{
     AllocNode, BufferArg, CommandGroup, CopyNode, CopyRectNode, DrawingDetail, EmptyNode, EventHandle, EventNode,
@@ -383,6 +383,9 @@ mod documents {
 
     #[doc = include_str!("../docs/guide/building.md")]
     struct Building;
+
+    #[doc = include_str!("../docs/guide/control_flow.md")]
+    struct ControlFlow;
 
     #[doc = include_str!("../docs/guide/costs.md")]
     struct Costs;

@@ -16,6 +16,7 @@
 mod bounds;
 mod changes;
 mod children;
+mod control;
 mod cuda;
 mod globals;
 mod host_tasks;

@@ -324,6 +324,24 @@ pub fn read(queue: &Queue, from: *mut c_void, data: &mut [f32]) -> Result<cl_eve
     Ok(event)
 }
 
+/// Writes a number to the start of a buffer, and waits for that.
+pub fn write_number(queue: &Queue, into: *mut c_void, number: u32) -> Result<(), Failure> {
+    let (write, bytes, number) = (functions()?.clEnqueueWriteBuffer, size_of::<u32>(), ptr::from_ref(&number).cast());
+    // SAFETY: live objects with so many bytes, no lists, and the call returns when the number was read.
+    let status = unsafe { write(queue.raw(), into, 1, 0, bytes, number, 0, ptr::null(), ptr::null_mut()) };
+    check("clEnqueueWriteBuffer", status)
+}
+
+/// Reads the number at the start of a buffer, behind everything on the queue.
+pub fn read_number(queue: &Queue, from: *mut c_void) -> Result<u32, Failure> {
+    let (read, mut number) = (functions()?.clEnqueueReadBuffer, 0_u32);
+    let (bytes, into) = (size_of::<u32>(), ptr::from_mut(&mut number).cast());
+    // SAFETY: live objects with so many bytes, no lists, and the call returns when the number is there.
+    let status = unsafe { read(queue.raw(), from, 1, 0, bytes, into, 0, ptr::null(), ptr::null_mut()) };
+    check("clEnqueueReadBuffer", status)?;
+    Ok(number)
+}
+
 /// Waits for an event, and releases it.
 pub fn wait(event: cl_event) -> Result<(), Failure> {
     let functions = functions()?;

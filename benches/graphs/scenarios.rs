@@ -11,6 +11,7 @@ use clgraph::{
 use crate::Failure;
 use crate::changes::What;
 use crate::children;
+use crate::control;
 use crate::cuda;
 use crate::globals;
 use crate::host_tasks;
@@ -62,6 +63,9 @@ pub enum Scenario {
     /// Launches of a kernel and then a call of a function, some times: by a loop that waits and calls, and as host
     /// tasks
     HostTasks,
+    /// A loop that a number in memory ends: turns of some kernels, of one work-item or of about 100 us, by a loop by hand
+    /// that reads the number before each turn; by enqueuing as many turns without reading it; and as a graph
+    Loop,
     /// A copy, and so many times the sine of 65 536 numbers from buffer to buffer
     Sine,
     /// A hundred kernels of 100 us one after another
@@ -204,6 +208,20 @@ impl Scenario {
             Self::Globals => {
                 for n in [100, 1_000] {
                     results.add(driver, "globals", n, interleave(globals::variants(&setting.queue, n)?, effort, n)?);
+                }
+            }
+            Self::Loop => {
+                const SMALL: u32 = 0;
+                const LONG: u32 = 75_000;
+                for (name, turns, rounds) in [
+                    ("10 turns of small kernels", 10, SMALL),
+                    ("1000 turns of small kernels", 1000, SMALL),
+                    ("10 turns of kernels of 100 us", 10, LONG),
+                ] {
+                    for width in [1, 4, 16].into_iter().filter(|_| effort == Effort::Full || turns == 10) {
+                        let variants = control::variants(&setting.queue, turns, width, rounds)?;
+                        results.add(driver, name, width, interleave(variants, effort, width)?);
+                    }
                 }
             }
             Self::HostTasks => {

@@ -102,6 +102,26 @@ pub enum BuildCause {
         /// The other argument.
         other: usize,
     },
+    /// The memory of a condition is too small for a number of 32 bits.
+    #[error("the condition has no number: give memory of at least one element")]
+    ConditionEmpty,
+    /// A condition does not start at a multiple of four bytes.
+    #[error(
+        "the condition starts at byte {offset} of its memory: a number of 32 bits has to start at a multiple of 4 bytes"
+    )]
+    ConditionMisaligned {
+        /// Where it starts, in bytes from the start of the memory.
+        offset: usize,
+    },
+    /// A body of a branch or loop has an external event, which would happen in each turn.
+    #[error(
+        "body {body} has an external event, which can happen once only, but a body may run any number of times: put the \
+         event before or after the branch or loop"
+    )]
+    EventInBody {
+        /// Which body, from 0.
+        body: usize,
+    },
     /// A part of an image is not inside the image.
     #[error(
         "{what}: the region {region:?} at origin {origin:?} is not inside an {shape}: in each dimension, origin plus \

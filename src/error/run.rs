@@ -260,6 +260,40 @@ pub enum SubmitError {
         /// The node given.
         node: Node,
     },
+    /// A result was asked of a read in a body of a branch or loop that did not run.
+    #[error(
+        "{node} has no result, because the body with the read did not run in this submission: ask `Submission::turns` \
+         whether it did"
+    )]
+    NotRun {
+        /// The node given.
+        node: Node,
+    },
+    /// A branch or loop was asked for that is none of the executable of this submission.
+    #[error("{node} is no branch or loop of this executable: give the handle that adding the node returned")]
+    NotAControl {
+        /// The node given.
+        node: Node,
+    },
+    /// A loop would have gone on after the number of turns that [`at_most`](crate::RepeatWhileNode::at_most) allows.
+    #[error(
+        "{node} (loop) would go on after {turns} turns, which `at_most` does not allow: give it a larger bound, or find \
+         out why its condition still holds"
+    )]
+    TooManyTurns {
+        /// The loop.
+        node: Node,
+        /// The bound.
+        turns: u64,
+    },
+    /// The program has cancelled the submission.
+    #[error("the submission was cancelled by the program, when {node} had had {turns} turns")]
+    Cancelled {
+        /// The branch or loop that met it.
+        node: Node,
+        /// How many turns it had.
+        turns: u64,
+    },
     /// The submission is not complete, so its results are not available yet.
     #[error("the submission is not complete: call `wait` first")]
     NotComplete,
@@ -460,6 +494,7 @@ impl SubmitError {
             Self::UserEvent { .. } | Self::UserEventDropped | Self::HostTask { .. } | Self::NativeCommand { .. } => {
                 ErrorKind::Failed
             }
+            Self::TooManyTurns { .. } | Self::Cancelled { .. } => ErrorKind::Failed,
             Self::NoSlot { .. } | Self::NotComplete | Self::TimedOut(_) => ErrorKind::NotReady,
             _ => ErrorKind::Invalid,
         }

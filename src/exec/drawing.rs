@@ -134,7 +134,7 @@ impl Finalized {
     /// Says where each planned node runs. Empty for nodes that do nothing.
     fn where_nodes_run(&self, tables: &Tables) -> Vec<String> {
         let mut parts = vec![String::new(); tables.ir.len()];
-        for task in &self.plan.tasks {
+        for task in self.plan.tasks() {
             parts[task.node.index()] = "host".to_owned();
         }
         let mut buffer = 0;

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::cl::objects::context::Context;
 use crate::cl::objects::device::Device;
 use crate::command::Command;
-use crate::exec::submit::bindings::{Results, SubmissionBindings};
+use crate::exec::submit::bindings::{HeldResult, Results, SubmissionBindings};
 use crate::exec::update::updatable::Updatable;
 use crate::graph::{Origins, Ports};
 use crate::handles::{GraphId, Node, Port};
@@ -30,6 +30,8 @@ pub(in crate::exec) struct Finalized {
     pub(in crate::exec) topology: Arc<Topology>,
     /// The planned nodes with external events, by id.
     pub(in crate::exec) events_at: Vec<NodeId>,
+    /// The planned branches and loops.
+    pub(in crate::exec) controls_at: Vec<NodeId>,
     /// The results of earlier searches: whether the first node is after the second.
     pub(in crate::exec) reachable: Mutex<FxHashMap<(NodeId, NodeId), bool>>,
     /// What the planned nodes were before sub-graphs were inlined.
@@ -44,21 +46,24 @@ pub(in crate::exec) struct Finalized {
     pub(in crate::exec) names: Option<Arc<Names>>,
 }
 
-/// By partition of reads and writes, for tasks that take results and set input.
+/// A flow, and a partition in it.
+type Place = (u32, u32);
+
+/// Where reads and writes are, for tasks that take results and set input.
 #[derive(Debug, Default)]
 pub(in crate::exec) struct PartitionsOf {
-    pub(in crate::exec) reads: Vec<(NodeId, u32)>,
-    pub(in crate::exec) writes: FxHashMap<DataId, (NodeId, u32)>,
+    pub(in crate::exec) reads: Vec<(NodeId, Place)>,
+    pub(in crate::exec) writes: FxHashMap<DataId, (NodeId, Place)>,
 }
 
 impl PartitionsOf {
     pub(in crate::exec) fn new(ir: &Ir, plan: &Plan) -> Self {
         let mut parts = Self::default();
-        if plan.tasks.is_empty() {
+        if plan.main().tasks.is_empty() {
             return parts;
         }
         for node in ir.ids() {
-            let part = (node, plan.partition_of[node.index()]);
+            let part = (node, plan.place_of[node.index()]);
             match ir.command(node) {
                 // Results are numbered as reads come.
                 Command::Read { .. } => parts.reads.push(part),
@@ -77,6 +82,17 @@ impl Finalized {
         *reachable.entry((node, of)).or_insert_with(|| self.topology.is_after(node, of))
     }
 
+    /// Returns the handle of a planned branch or loop.
+    pub(in crate::exec) fn port(&self, id: NodeId) -> Port {
+        let origin = self.origins.of(id);
+        Port { node: self.node(origin.node), index: origin.part }
+    }
+
+    /// Returns the handles of all branches and loops.
+    pub(in crate::exec) fn controls(&self) -> impl Iterator<Item = Port> + '_ {
+        self.controls_at.iter().map(|node| self.port(*node))
+    }
+
     pub(in crate::exec) fn node(&self, id: NodeId) -> Node {
         Node::new(self.graph, id)
     }
@@ -89,7 +105,10 @@ impl Finalized {
     /// The results that a submission holds, by read.
     pub(in crate::exec) fn held_results(&self, bindings: &SubmissionBindings) -> Results {
         let part = |of: &Origin| Port { node: self.node(of.node), index: of.part };
-        let held = self.ports.results().iter().zip(&bindings.slots).map(|(of, slot)| (part(of), Arc::clone(slot)));
+        let flow = |at: usize| self.partitions_of.reads.get(at).map_or(0, |(_, (flow, _))| *flow);
+        let results = self.ports.results().iter().zip(&bindings.slots).enumerate();
+        let held =
+            results.map(|(at, (of, slot))| HeldResult { port: part(of), flow: flow(at), slot: Arc::clone(slot) });
         (!bindings.slots.is_empty()).then(|| held.collect())
     }
 }

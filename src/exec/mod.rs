@@ -12,6 +12,8 @@
 //! | `drawing.rs` | an executable as SVG: what runs where, and how long |
 //! | `executable.rs`, `finalized.rs` | an executable: what finalize fixed, and what changes |
 //! | `sub_graph.rs` | executables as nodes of other graphs |
+//! | `control_node.rs` | executables as bodies of branches and loops |
+//! | `queue_control.rs` | branches and loops on queues |
 //! | `native_tests.rs`, `native_tests/kernels.rs` | tests of command buffers on the fake driver (`cl/fake.rs`) |
 //!
 //! Read `executable.rs` first, then `build/finalize.rs`, then `submit/mod.rs`, which tells what happens at submit.
@@ -21,17 +23,20 @@
 //! functions of native commands. `finalized.rs` has everything else, which finalize fixes.
 
 pub(crate) mod build;
+mod control_node;
 mod drawing;
 pub(crate) mod executable;
 pub(in crate::exec) mod finalized;
 #[cfg(test)]
 mod native_tests;
+mod queue_control;
 mod sub_graph;
 pub(crate) mod submit;
 pub(crate) mod tune;
 pub(crate) mod update;
 
 pub use build::options::Finalize;
+pub use control_node::{Branch, Condition, ControlHandle, Loop, RepeatNode, RepeatWhileNode, SwitchNode, WhenNode};
 pub use executable::Executable;
 pub use sub_graph::{SubGraph, SubGraphNode};
 pub use submit::builder::Submit;

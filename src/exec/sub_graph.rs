@@ -6,6 +6,7 @@ use crate::cl::completion::reentrancy;
 use crate::cl::memory::host::Element;
 use crate::error::Result;
 use crate::exec::executable::{Executable, Inner};
+use crate::graph::nodes::control::ControlBody;
 use crate::graph::nodes::sub_graph::SubGraph as Request;
 use crate::graph::{
     After, Child, CurrentValues, EventHandle, EventSignal, EventWait, Flat, Graph, HostRead, HostWrite, Nodes, Ports,
@@ -69,7 +70,7 @@ impl SubGraphNode<'_> {
     pub fn add(self) -> Result<SubGraph> {
         reentrancy::check_call()?;
         let node = self.graph.insert(self.executable.as_request(), &self.after)?;
-        Ok(SubGraph { node, executable: self.executable })
+        Ok(SubGraph::new(node, self.executable))
     }
 }
 
@@ -96,6 +97,12 @@ impl CurrentValues for Inner {
 }
 
 impl Executable {
+    /// Returns the executable as a body of a branch or loop.
+    pub(in crate::exec) fn as_body(&self) -> ControlBody {
+        let Request { context, device, flat, child } = self.as_request();
+        ControlBody { context, device, child, flat }
+    }
+
     /// Returns the executable as a request that a graph can add.
     pub(in crate::exec) fn as_request(&self) -> Request {
         Request {
@@ -121,11 +128,43 @@ impl Executable {
 pub struct SubGraph {
     node: Node,
     executable: Executable,
+    /// How many of each the executables before it in its node have.
+    base: Base,
+}
+
+/// How many inputs, results, and branches and loops come before those of an executable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::exec) struct Base {
+    data: u32,
+    results: u32,
+    pub(in crate::exec) controls: u32,
 }
 
 impl SubGraph {
     pub(in crate::exec) fn new(node: Node, executable: Executable) -> Self {
-        Self { node, executable }
+        Self { node, executable, base: Base::default() }
+    }
+
+    /// Returns one of several executables of a node.
+    pub(in crate::exec) fn nth(node: Node, executables: &[Executable], nth: usize) -> Option<Self> {
+        let executable = executables.get(nth)?.clone();
+        let mut base = Base::default();
+        for before in &executables[..nth] {
+            let fixed = &before.0.fixed;
+            let (inputs, results) = fixed.ports.counts();
+            base.data += inputs as u32;
+            base.results += results as u32;
+            base.controls += fixed.controls_at.len() as u32;
+        }
+        Some(Self { node, executable, base })
+    }
+
+    pub(in crate::exec) fn executable(&self) -> &Executable {
+        &self.executable
+    }
+
+    pub(in crate::exec) fn base(&self) -> Base {
+        self.base
     }
 
     /// Returns the node of the sub-graph.
@@ -140,7 +179,7 @@ impl SubGraph {
     /// [`SubmitError::NotAnInput`](crate::SubmitError::NotAnInput).
     pub fn write<T: Element>(&self, write: &HostWrite<T>) -> Result<HostWrite<T>> {
         let (data, _) = self.executable.0.fixed.ports.input(Port { node: write.node(), index: write.part() })?;
-        Ok(HostWrite::of_part(self.node, data.0))
+        Ok(HostWrite::of_part(self.node, self.base.data + data.0))
     }
 
     /// Returns a host read of the executable as a result of the outer graph.
@@ -149,7 +188,7 @@ impl SubGraph {
     /// [`SubmitError::NotAResult`](crate::SubmitError::NotAResult).
     pub fn read<T: Element>(&self, read: &HostRead<T>) -> Result<HostRead<T>> {
         let result = self.executable.0.fixed.ports.result(Port { node: read.node(), index: read.part() })?;
-        Ok(HostRead::of_part(self.node, result.0))
+        Ok(HostRead::of_part(self.node, self.base.results + result.0))
     }
 
     /// Returns a node of the executable that waits for an event, as a node of the outer graph.

@@ -9,12 +9,12 @@ use petgraph::dot::{Config, Dot};
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use crate::cl::memory::untyped::Mem;
-use crate::command::{Arg, Command, Hint, Location, Pixels};
+use crate::command::{Arg, Command, ControlKind, Hint, Location, Pixels};
 use crate::drawing::{self, Picture};
 use crate::error::{BuildCause, BuildError, Error, Result};
 use crate::graph::{Graph, Tables};
 use crate::handles::NodeKind;
-use crate::ir::{Access, ById, Mode, NodeId, ViewId};
+use crate::ir::{Access, Body, ById, Mode, NodeId, ViewId};
 
 /// How much detail a drawing shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -259,6 +259,21 @@ fn describe(state: &Tables, id: NodeId, op: &Command<ById>, lines: &mut Vec<Stri
         Command::Free(alloc) => lines.push(format!("allocation {}", alloc.0)),
         Command::SubGraph(child) => {
             lines.push(format!("{} nodes", state.children[child.index()].of.nodes()));
+        }
+        Command::Control(control) => {
+            match control.kind {
+                ControlKind::While { at_most: Some(most), .. } => lines.push(format!("at most {most} times")),
+                ControlKind::Repeat { turns } => lines.push(format!("{turns} times")),
+                _ => {}
+            }
+            lines.extend(control.condition.iter().map(|number| format!("decided by {}", place(number, 4))));
+            for (index, body) in control.bodies.of(&state.ir.bodies).iter().enumerate() {
+                let nodes = match body {
+                    Body::Executable(child) => state.children[child.index()].of.nodes(),
+                    Body::Inlined { nodes, .. } => nodes.len(),
+                };
+                lines.push(format!("body {index}: {nodes} nodes"));
+            }
         }
         Command::Kernel { args, grid, .. } => {
             let dims = grid.dims as usize;

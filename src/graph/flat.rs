@@ -64,7 +64,8 @@ impl Origins {
 impl Flat {
     /// Inlines all sub-graphs. Returns `None` when a table is full.
     pub(crate) fn new(tables: &Arc<Tables>) -> Option<Self> {
-        if tables.children.is_empty() {
+        let is_control = |node: NodeId| matches!(tables.ir.command(node), Command::Control(_));
+        if tables.children.is_empty() && !tables.ir.ids().any(is_control) {
             return Some(Self::of(Arc::clone(tables), Origins::default()));
         }
         let children: Vec<Flat> = tables.children.iter().map(|child| child.of.flat()).collect();
@@ -146,8 +147,7 @@ impl<'a> Objects<'a> {
     fn write(mut self) -> Option<(Tables, Vec<Origin>)> {
         let (from, children) = (self.from, self.children);
         let inlined = lower::inline(&from.ir, |child| &children[child.index()].tables.ir, &mut self)?;
-        let sub_graphs = from.ir.ids().filter(|node| matches!(from.ir.command(*node), Command::SubGraph(_)));
-        for of in [Source::Graph].into_iter().chain(sub_graphs.map(Source::SubGraph)) {
+        for of in [Source::Graph].into_iter().chain(inlined.children().iter().copied()) {
             let source = self.source(of);
             let label = |(node, label): (&NodeId, &Arc<str>)| (inlined.place(of, *node), Arc::clone(label));
             self.tables.labels.extend(source.labels.iter().map(label));
@@ -159,10 +159,7 @@ impl<'a> Objects<'a> {
     fn source(&self, of: Source) -> &'a Tables {
         match of {
             Source::Graph => self.from,
-            Source::SubGraph(node) => match self.from.ir.command(node) {
-                Command::SubGraph(child) => &self.children[child.index()].tables,
-                _ => self.from,
-            },
+            Source::Child { child, .. } => &self.children[child.index()].tables,
         }
     }
 
@@ -174,10 +171,7 @@ impl<'a> Objects<'a> {
             // The first object that a source asks for: all inputs and results of sources before it are there.
             let child = match of {
                 Source::Graph => None,
-                Source::SubGraph(node) => match from.ir.command(node) {
-                    Command::SubGraph(child) => from.children.get(child.index()),
-                    _ => None,
-                },
+                Source::Child { child, .. } => from.children.get(child.index()),
             };
             let (data, results) = (tables.ir.data, tables.ir.results);
             let written = child.map(|child| Written { ports: Arc::clone(child.of.ports()), data, results });
@@ -191,7 +185,7 @@ impl<'a> Objects<'a> {
         for group in &source.groups {
             let mut alternatives = Vec::with_capacity(group.alternatives.len());
             for alternative in &group.alternatives {
-                let command = lower::translate(of, &source.ir, &alternative.command, self)?;
+                let command = lower::translate(of, &source.ir, NodeId(0), &alternative.command, self)?;
                 alternatives.push(Alternative { command, uses: alternative.uses.clone() });
             }
             let mut copied = Group::like(group, alternatives);

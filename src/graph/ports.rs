@@ -53,6 +53,11 @@ impl Ports {
         Ok(ExternalId(found.ok_or(SubmitError::NotAnEvent { node })? as u32))
     }
 
+    /// How many host writes and how many host reads there are.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.inputs.len(), self.results.len())
+    }
+
     /// The read of each result.
     pub(crate) fn results(&self) -> &[Origin] {
         &self.results

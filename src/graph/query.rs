@@ -1,7 +1,7 @@
 //! Queries on a graph: its nodes, their kinds, labels, neighbours and handles.
 
 use crate::cl::memory::host::{Element, Slot};
-use crate::command::{Command, Hint};
+use crate::command::{Command, ControlKind, Hint};
 use crate::error::{BuildError, MemoryError, Result};
 use crate::graph::Graph;
 use crate::graph::edit::change::other_kind;
@@ -32,6 +32,12 @@ impl NodeKind {
             Command::Event { signals: true, .. } => Self::EventSignal,
             Command::Native { .. } => Self::NativeCommand,
             Command::SubGraph(_) => Self::SubGraph,
+            Command::Control(control) => match control.kind {
+                ControlKind::When => Self::When,
+                ControlKind::Switch => Self::Switch,
+                ControlKind::While { .. } => Self::RepeatWhile,
+                ControlKind::Repeat { .. } => Self::Repeat,
+            },
         }
     }
 }

@@ -6,6 +6,7 @@
 //! | file | what is there |
 //! |---|---|
 //! | `mod.rs` | ids, how commands refer to things by them ([`ById`]), accesses, and [`Ir`]. Read it first, after `command.rs` |
+//! | `flows.rs` | which nodes run together: the graph itself, and the bodies of branches and loops |
 //! | `topology.rs` | nodes and edges, without what they mean; finds cycles |
 //! | `hazards.rs` | which earlier nodes a new node waits for, because of the memory that they share |
 //! | `text.rs` | a graph as text |
@@ -15,6 +16,7 @@
 //! D5, E3, P6.
 
 pub(crate) mod conflicts;
+pub(crate) mod flows;
 pub(crate) mod hazards;
 mod text;
 pub(crate) mod topology;
@@ -113,6 +115,7 @@ impl Refs for ById {
     type Event = ExternalId;
     type Native = NativeId;
     type Executable = ChildId;
+    type Bodies = Span;
     type Alloc = AllocId;
 }
 
@@ -227,6 +230,19 @@ impl View {
     }
 }
 
+/// A body of a branch or loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Body {
+    /// An executable, in a graph as it was built.
+    Executable(ChildId),
+    /// The nodes that it was inlined to. Bodies that are inside it are parts of the range.
+    Inlined {
+        /// The branch or loop.
+        of: NodeId,
+        nodes: Range<u32>,
+    },
+}
+
 /// Memory that belongs to a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AllocDecl {
@@ -263,6 +279,8 @@ pub(crate) struct Ir {
     pub(crate) views: Vec<View>,
     pub(crate) kernels: Vec<KernelDecl>,
     pub(crate) allocs: Vec<AllocDecl>,
+    /// The bodies of branches and loops. A span of these belongs to a node.
+    pub(crate) bodies: Vec<Body>,
     /// Whether sub-graphs have memory of their own. Then nodes without an edge may share bytes, because the order of
     /// the steps puts one after the other.
     pub(crate) shares_bytes: bool,
@@ -282,6 +300,7 @@ pub(crate) struct Mark {
     args: usize,
     bytes: usize,
     allocs: usize,
+    bodies: usize,
 }
 
 impl Mark {
@@ -354,13 +373,15 @@ impl Ir {
     }
 
     pub(crate) fn mark(&self) -> Mark {
-        Mark { args: self.args.len(), bytes: self.bytes.len(), allocs: self.allocs.len() }
+        let (args, bytes, allocs) = (self.args.len(), self.bytes.len(), self.allocs.len());
+        Mark { args, bytes, allocs, bodies: self.bodies.len() }
     }
 
     pub(crate) fn rewind(&mut self, mark: Mark) {
         self.args.truncate(mark.args);
         self.bytes.truncate(mark.bytes);
         self.allocs.truncate(mark.allocs);
+        self.bodies.truncate(mark.bodies);
     }
 
     /// Returns what arguments and accesses name, each as often as it is named.
@@ -382,6 +403,25 @@ impl Ir {
     /// Stores arguments and returns where. None if the table is full.
     pub(crate) fn push_args(&mut self, args: impl ExactSizeIterator<Item = Arg<ById>>) -> Option<Span> {
         push(&mut self.args, args)
+    }
+
+    /// Returns the executables in a node of a graph as it was built, in order.
+    pub(crate) fn executables(&self, node: NodeId) -> impl Iterator<Item = ChildId> + '_ {
+        let (sub_graph, bodies) = match self.command(node) {
+            Command::SubGraph(child) => (Some(*child), Span::default()),
+            Command::Control(control) => (None, control.bodies),
+            _ => (None, Span::default()),
+        };
+        let bodies = bodies.of(&self.bodies).iter().filter_map(|body| match body {
+            Body::Executable(child) => Some(*child),
+            Body::Inlined { .. } => None,
+        });
+        sub_graph.into_iter().chain(bodies)
+    }
+
+    /// Stores bodies and returns where. None if the table is full.
+    pub(crate) fn push_bodies(&mut self, bodies: impl ExactSizeIterator<Item = Body>) -> Option<Span> {
+        push(&mut self.bodies, bodies)
     }
 
     /// The largest number of nodes, of edges, of accesses, of arguments, and of bytes of values in a graph.

@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use super::{Access, ById, Ir, Mode, NodeId, View, ViewId, ViewKind};
-use crate::command::{Arg, Command, Location};
+use super::{Access, Body, ById, Ir, Mode, NodeId, View, ViewId, ViewKind};
+use crate::command::{Arg, Command, ControlKind, Location};
 
 impl fmt::Display for Ir {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -90,6 +90,27 @@ fn command(ir: &Ir, command: &Command<ById>, f: &mut fmt::Formatter<'_>) -> fmt:
         Command::Alloc(alloc) => write!(f, "alloc {}, {} bytes", alloc.0, ir.allocs[alloc.index()].size),
         Command::Free(alloc) => write!(f, "free {}", alloc.0),
         Command::SubGraph(executable) => write!(f, "sub-graph {}", executable.0),
+        Command::Control(control) => {
+            f.write_str(match control.kind {
+                ControlKind::When => "when",
+                ControlKind::Switch => "switch",
+                ControlKind::While { at_least_once: false, .. } => "repeat while",
+                ControlKind::While { at_least_once: true, .. } => "repeat at least once while",
+                ControlKind::Repeat { .. } => "repeat",
+            })?;
+            match control.kind {
+                ControlKind::While { at_most: Some(most), .. } => write!(f, ", at most {most} times")?,
+                ControlKind::Repeat { turns } => write!(f, " {turns} times")?,
+                _ => {}
+            }
+            if let Some(condition) = &control.condition {
+                write!(f, " at {}", at(condition))?;
+            }
+            control.bodies.of(&ir.bodies).iter().try_for_each(|body| match body {
+                Body::Executable(executable) => write!(f, ", executable {}", executable.0),
+                Body::Inlined { nodes, .. } => write!(f, ", nodes n{}..n{}", nodes.start, nodes.end),
+            })
+        }
     }
 }
 

@@ -3,14 +3,21 @@
 //!
 //! A sub-graph becomes an empty entry, the nodes of its executable, and an empty exit: so its leaves and the roots after
 //! it need no edge each. The executable's own graph has no sub-graphs, because it was inlined when it was finalized.
+//!
+//! A branch or loop becomes its own node, its bodies, and an empty exit. A body is an empty entry and the nodes of its
+//! executable. The bodies are one after another, by edges: so whatever asks for an order between nodes of the flat graph gets
+//! the right answer for a branch or loop as a whole. Who asks what a body does by itself looks at the edges between its
+//! own nodes only ([`Ir::flows`]).
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::{Output, Source};
-use crate::command::{Arg, Command, Translate};
+use crate::command::{Arg, Command, Control, Translate};
 use crate::ir::{
-    Access, AllocDecl, AllocId, ById, ChildId, DataId, ExternalId, Ir, KernelId, NativeId, NodeId, ResultId, Span,
-    TaskId, ViewId,
+    Access, AllocDecl, AllocId, Body, ById, ChildId, DataId, ExternalId, Ir, KernelId, NativeId, NodeId, ResultId,
+    Span, TaskId, ViewId,
 };
 
 /// What became of the nodes.
@@ -20,6 +27,9 @@ pub(crate) struct Inlined {
     pub(crate) origins: Vec<Origin>,
     /// By node of the graph: its first and its last new node.
     ends: Vec<(NodeId, NodeId)>,
+    /// The executables that were inlined, in order, and where the nodes of each begin.
+    children: Vec<Source>,
+    starts: FxHashMap<Source, NodeId>,
 }
 
 /// The origin of a new node.
@@ -27,18 +37,26 @@ pub(crate) struct Inlined {
 pub(crate) struct Origin {
     /// The node of the graph.
     pub(crate) node: NodeId,
-    /// The index among the writes, the reads, or the external events of a sub-graph; 0 for a node that is not a
-    /// sub-graph.
+    /// For a node that has executables in it: the index among all writes, reads, external events, or branches and loops
+    /// of these; [`OWN`] for a branch or loop itself; otherwise 0.
     pub(crate) part: u32,
 }
+
+/// The part of a branch or loop that is a node of the graph itself, and not inside one.
+pub(crate) const OWN: u32 = u32::MAX;
 
 impl Inlined {
     /// Returns the new node of a node.
     pub(crate) fn place(&self, of: Source, node: NodeId) -> NodeId {
-        match of {
-            Source::Graph => self.ends[node.index()].0,
-            Source::SubGraph(at) => NodeId(self.ends[at.index()].0.0 + 1 + node.0),
+        match self.starts.get(&of) {
+            None => self.ends[node.index()].0,
+            Some(start) => NodeId(start.0 + node.0),
         }
+    }
+
+    /// Returns the executables that were inlined, in order.
+    pub(crate) fn children(&self) -> &[Source] {
+        &self.children
     }
 }
 
@@ -53,13 +71,17 @@ pub(crate) fn inline<'a>(
     for node in graph.ids() {
         let size = match graph.command(node) {
             Command::SubGraph(of) => child(*of).len() as u32 + 2,
+            // Each body has an entry; then there is the exit.
+            Command::Control(_) => graph.executables(node).map(|of| child(of).len() as u32 + 1).sum::<u32>() + 2,
             _ => 1,
         };
         let end = next.saturating_add(size);
         ends.push((NodeId(next), NodeId(end.saturating_sub(1))));
         next = end;
     }
-    let mut pass = Pass { output, done: Inlined { origins: Vec::with_capacity(next as usize), ends } };
+    let origins = Vec::with_capacity(next as usize);
+    let (children, starts) = (Vec::new(), FxHashMap::default());
+    let mut pass = Pass { output, done: Inlined { origins, ends, children, starts } };
     let alloc = |alloc: &AllocDecl| AllocDecl { node: pass.done.place(Source::Graph, alloc.node), ..*alloc };
     pass.output.ir().allocs = graph.allocs.iter().map(alloc).collect();
     pass.output.ir().shares_bytes = graph.shares_bytes;
@@ -68,7 +90,11 @@ pub(crate) fn inline<'a>(
         let preds = graph.topology.preds(node).filter(|pred| *pred < node);
         let waits: Vec<NodeId> = preds.map(|pred| pass.done.ends[pred.index()].1).collect();
         match graph.command(node) {
-            Command::SubGraph(of) => pass.sub_graph(node, child(*of), waits)?,
+            Command::SubGraph(of) => pass.sub_graph(node, *of, child(*of), waits)?,
+            Command::Control(control) => {
+                let bodies: Vec<_> = graph.executables(node).map(|of| (of, child(of))).collect();
+                pass.control(node, graph, control, &bodies, waits)?;
+            }
             _ => pass.copy(Source::Graph, graph, node, waits, Origin { node, part: 0 })?,
         }
     }
@@ -82,6 +108,7 @@ pub(crate) fn inline<'a>(
 pub(crate) fn translate(
     of: Source,
     source: &Ir,
+    start: NodeId,
     command: &Command<ById>,
     output: &mut impl Output,
 ) -> Option<Command<ById>> {
@@ -89,7 +116,7 @@ pub(crate) fn translate(
         // Allocations of a sub-graph have their memory already.
         Command::Alloc(_) | Command::Free(_) if of != Source::Graph => Some(Command::Empty),
         Command::SubGraph(_) => Some(Command::Empty),
-        command => command.translate(&mut Copier { of, source, output }).ok(),
+        command => command.translate(&mut Copier { of, source, start, output }).ok(),
     }
 }
 
@@ -116,13 +143,71 @@ struct Pass<'o, O> {
     done: Inlined,
 }
 
+/// How many writes, reads, external events, and branches and loops the executables of one node have had so far.
+#[derive(Default)]
+struct Parts {
+    data: u32,
+    results: u32,
+    events: u32,
+    controls: u32,
+}
+
 impl<O: Output> Pass<'_, O> {
     /// Writes a sub-graph after `waits`.
-    fn sub_graph(&mut self, node: NodeId, source: &Ir, waits: Vec<NodeId>) -> Option<()> {
-        let of = Source::SubGraph(node);
-        let (entry, exit) = self.done.ends[node.index()];
+    fn sub_graph(&mut self, node: NodeId, child: ChildId, source: &Ir, waits: Vec<NodeId>) -> Option<()> {
+        let of = Source::Child { node, child, nth: 0 };
+        let leaves = self.executable(of, source, waits, &mut Parts::default())?;
+        self.push(Command::Empty, Vec::new(), leaves, Origin { node, part: 0 })
+    }
+
+    /// Writes a branch or loop after `waits`.
+    fn control(
+        &mut self,
+        node: NodeId,
+        graph: &Ir,
+        control: &Control<ViewId, Span>,
+        children: &[(ChildId, &Ir)],
+        waits: Vec<NodeId>,
+    ) -> Option<()> {
+        let (own, exit) = self.done.ends[node.index()];
+        let condition = match &control.condition {
+            Some(place) => Some(crate::command::Location {
+                mem: self.output.view(Source::Graph, place.mem)?,
+                offset: place.offset,
+            }),
+            None => None,
+        };
+        let mut next = own.0 + 1;
+        let body = |(_, source): &(ChildId, &Ir)| {
+            let start = next;
+            next += source.len() as u32 + 1;
+            Body::Inlined { of: own, nodes: start..next }
+        };
+        let bodies: Vec<Body> = children.iter().map(body).collect();
+        let bodies = self.output.ir().push_bodies(bodies.into_iter())?;
+        let command = Command::Control(Box::new(Control { kind: control.kind, condition, bodies }));
+        let accesses = self.accesses(Source::Graph, graph, node)?;
+        self.push(command, accesses, waits, Origin { node, part: OWN })?;
+        let mut parts = Parts::default();
+        let mut before = vec![own];
+        for (nth, (child, source)) in (0..).zip(children) {
+            before = self.executable(Source::Child { node, child: *child, nth }, source, before, &mut parts)?;
+        }
+        before.push(own);
+        self.push(Command::Empty, Vec::new(), before, Origin { node, part: 0 })?;
+        debug_assert_eq!(self.done.origins.len(), exit.index() + 1, "as many nodes as were counted");
+        Some(())
+    }
+
+    /// Writes an empty entry after `waits`, and the nodes of an executable after the entry. Returns the last of them.
+    fn executable(&mut self, of: Source, source: &Ir, waits: Vec<NodeId>, parts: &mut Parts) -> Option<Vec<NodeId>> {
+        let Source::Child { node, .. } = of else { return Some(waits) };
+        let entry = NodeId(self.done.origins.len() as u32);
         let here = |node: NodeId| NodeId(entry.0 + 1 + node.0);
+        self.done.starts.insert(of, here(NodeId(0)));
+        self.done.children.push(of);
         self.push(Command::Empty, Vec::new(), waits, Origin { node, part: 0 })?;
+        let mut controls = 0;
         for id in source.ids() {
             let preds = source.topology.preds(id);
             let mut waits: Vec<NodeId> = preds.filter(|pred| *pred < id).map(here).collect();
@@ -130,27 +215,40 @@ impl<O: Output> Pass<'_, O> {
                 waits.push(entry);
             }
             let part = match source.command(id) {
-                Command::Write { data, .. } => data.0,
-                Command::Read { output, .. } => output.0,
-                Command::Event { event, .. } => event.0,
+                Command::Write { data, .. } => parts.data + data.0,
+                Command::Read { output, .. } => parts.results + output.0,
+                Command::Event { event, .. } => parts.events + event.0,
+                Command::Control(_) => {
+                    controls += 1;
+                    parts.controls + controls - 1
+                }
                 _ => 0,
             };
             self.copy(of, source, id, waits, Origin { node, part })?;
         }
+        parts.data += source.data;
+        parts.results += source.results;
+        parts.events += source.externals;
+        parts.controls += controls;
         add_edges(self.output.ir(), &backward_edges(source, here, here));
         let mut leaves: Vec<NodeId> = source.topology.leaves().iter().copied().map(here).collect();
         leaves.push(entry);
-        self.push(Command::Empty, Vec::new(), leaves, Origin { node, part: 0 })?;
-        debug_assert_eq!(self.done.origins.len(), exit.index() + 1, "as many nodes as were counted");
-        Some(())
+        Some(leaves)
     }
 
     /// Copies a node of a source.
     fn copy(&mut self, of: Source, source: &Ir, node: NodeId, waits: Vec<NodeId>, origin: Origin) -> Option<()> {
+        let start = self.done.starts.get(&of).copied().unwrap_or(NodeId(0));
         let command = match self.output.sets_command(of, node) {
             true => Command::Empty,
-            false => translate(of, source, source.command(node), self.output)?,
+            false => translate(of, source, start, source.command(node), self.output)?,
         };
+        let accesses = self.accesses(of, source, node)?;
+        self.push(command, accesses, waits, origin)
+    }
+
+    /// Copies the uses of a node of a source.
+    fn accesses(&mut self, of: Source, source: &Ir, node: NodeId) -> Option<Vec<Access>> {
         // Allocations of a sub-graph were placed when the sub-graph was finalized.
         let is_done = of != Source::Graph && matches!(source.command(node), Command::Alloc(_) | Command::Free(_));
         self.output.ir().shares_bytes |= is_done || source.shares_bytes;
@@ -158,7 +256,7 @@ impl<O: Output> Pass<'_, O> {
         for access in source.accesses(node).iter().filter(|_| !is_done) {
             copied.push(Access { view: self.output.view(of, access.view)?, ..access.clone() });
         }
-        self.push(command, copied, waits, origin)
+        Some(copied)
     }
 
     fn push(
@@ -181,6 +279,8 @@ impl<O: Output> Pass<'_, O> {
 struct Copier<'c, O> {
     of: Source,
     source: &'c Ir,
+    /// The new node of the source's first node.
+    start: NodeId,
     output: &'c mut O,
 }
 
@@ -190,7 +290,7 @@ struct Full;
 impl<O: Output> Copier<'_, O> {
     /// Copies the arguments of a kernel.
     fn args(&mut self, args: Span) -> Option<Span> {
-        let Self { of, source, output } = self;
+        let Self { of, source, output, .. } = self;
         let mut copied = Vec::with_capacity(args.len());
         for arg in source.args(args) {
             copied.push(match arg {
@@ -246,6 +346,18 @@ impl<'a, O: Output> Translate<'a, ById, ById> for Copier<'_, O> {
 
     fn executable(&mut self, executable: &'a ChildId) -> Result<ChildId, Full> {
         Ok(*executable)
+    }
+
+    fn bodies(&mut self, bodies: &'a Span) -> Result<Span, Full> {
+        let start = self.start.0;
+        let body = |body: &Body| match body {
+            Body::Inlined { of, nodes } => {
+                Body::Inlined { of: NodeId(start + of.0), nodes: start + nodes.start..start + nodes.end }
+            }
+            Body::Executable(child) => Body::Executable(*child),
+        };
+        let copied: Vec<Body> = bodies.of(&self.source.bodies).iter().map(body).collect();
+        self.output.ir().push_bodies(copied.into_iter()).ok_or(Full)
     }
 
     fn alloc(&mut self, alloc: &'a AllocId) -> Result<AllocId, Full> {

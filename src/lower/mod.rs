@@ -7,7 +7,7 @@
 //! | file | what is there |
 //! |---|---|
 //! | `mod.rs` | [`Output`], the graph that a pass makes |
-//! | `inline.rs` | the pass that replaces sub-graphs by their nodes |
+//! | `inline.rs` | the pass that replaces sub-graphs, and the bodies of branches and loops, by their nodes |
 //! | `tests.rs` | graphs as text before and after a pass, without a device |
 //!
 //! `CLGRAPH_DUMP` writes the graph as text (`ir/text.rs`) before and after the passes.
@@ -21,17 +21,22 @@ mod inline;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use inline::{Origin, inline, translate};
+pub(crate) use inline::{OWN, Origin, inline, translate};
 
-use crate::ir::{DataId, ExternalId, Ir, KernelId, NativeId, NodeId, ResultId, SamplerId, TaskId, ViewId};
+use crate::ir::{ChildId, DataId, ExternalId, Ir, KernelId, NativeId, NodeId, ResultId, SamplerId, TaskId, ViewId};
 
 /// Where a pass reads from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Source {
     /// The graph itself.
     Graph,
-    /// The executable in a sub-graph node of the graph.
-    SubGraph(NodeId),
+    /// An executable in a node of the graph: a sub-graph, or a body of a branch or loop.
+    Child {
+        node: NodeId,
+        child: ChildId,
+        /// The number of the body in its node; 0 for a sub-graph.
+        nth: u32,
+    },
 }
 
 /// The graph that a pass makes: plain data, which the pass writes, and the numbers that objects of its sources have in

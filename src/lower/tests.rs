@@ -6,8 +6,9 @@ use expect_test::expect;
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
 use super::*;
-use crate::command::{Arg, Command, Grid, Location};
-use crate::ir::{Access, AllocDecl, AllocId, ChildId, KernelDecl, Mode, RootId, View, ViewKind};
+use crate::command::{Arg, Command, Control, ControlKind, Grid, Location};
+use crate::ir::flows::Flows;
+use crate::ir::{Access, AllocDecl, AllocId, Body, ChildId, KernelDecl, Mode, RootId, View, ViewKind};
 
 /// Numbers objects of all sources in the order in which they are asked for.
 #[derive(Default)]
@@ -149,9 +150,63 @@ fn a_sub_graph_becomes_an_entry_its_nodes_and_an_exit() {
         n11: fill 64 bytes at m0+0, writes m0[0..64], after n10
     "#]]
     .assert_eq(&output.ir.to_string());
-    let second = Source::SubGraph(NodeId(2));
+    let second = Source::Child { node: NodeId(2), child: ChildId(0), nth: 0 };
     assert_eq!((done.place(Source::Graph, NodeId(3)), done.place(second, NodeId(1))), (NodeId(11), NodeId(8)));
     assert_eq!(done.origins[8], Origin { node: NodeId(2), part: 0 });
+}
+
+/// Rules K1, K3: each body has an entry, and the bodies are between the branch and its exit, one after another.
+#[test]
+fn a_branch_becomes_its_node_its_bodies_and_an_exit() {
+    let mut graph = with_views(1, ViewKind::Buffer);
+    let place = Location { mem: ViewId(0), offset: 0 };
+    let pattern = graph.push_bytes(&[1]).unwrap();
+    let fill = Command::Fill { dst: place, size: 64, pattern, area: None };
+    let bodies = graph.push_bodies([ChildId(0), ChildId(1)].map(Body::Executable).into_iter()).unwrap();
+    let branch = Control { kind: ControlKind::When, condition: Some(Location { offset: 8, ..place }), bodies };
+    push(&mut graph, Command::Control(Box::new(branch)), &[(0, Mode::ReadWrite)], &[]);
+    push(&mut graph, fill, &[(0, Mode::Write)], &[0]);
+    expect![[r#"
+        m0: buffer, bytes 0..64 of root 0 (64)
+        n0: when at m0+8, executable 0, executable 1, updates m0[0..64]
+        n1: fill 64 bytes at m0+0, writes m0[0..64], after n0
+    "#]]
+    .assert_eq(&graph.to_string());
+    // The second body is a graph with a loop, as it is after its own inlining.
+    let mut inner = with_views(1, ViewKind::Buffer);
+    let nodes = inner.push_bodies([Body::Inlined { of: NodeId(0), nodes: 1..3 }].into_iter()).unwrap();
+    let repeat = Control { kind: ControlKind::Repeat { turns: 3 }, condition: None, bodies: nodes };
+    push(&mut inner, Command::Control(Box::new(repeat)), &[], &[]);
+    for before in 0..3 {
+        push(&mut inner, Command::Empty, &[], &[before]);
+    }
+    let (mut small, mut output) = (with_views(1, ViewKind::Buffer), Numbers::default());
+    let read = Command::Read { src: place, size: 64, output: ResultId(0), area: None };
+    push(&mut small, read, &[(0, Mode::Read)], &[]);
+    small.results = 1;
+    let done = inline(&graph, |child| [&small, &inner][child.index()], &mut output).unwrap();
+    expect![[r#"
+        m0: buffer, bytes 0..64 of root 0 (64)
+        m1: buffer, bytes 0..64 of root 1 (64)
+        n0: when at m0+8, nodes n1..n3, nodes n3..n8, updates m0[0..64]
+        n1: empty, after n0
+        n2: read 64 bytes at m1+0 as result 0, reads m1[0..64], after n1
+        n3: empty, after n2 n1
+        n4: repeat 3 times, nodes n5..n7, after n3
+        n5: empty, after n4
+        n6: empty, after n5
+        n7: empty, after n6
+        n8: empty, after n7 n3 n0
+        n9: fill 64 bytes at m0+0, writes m0[0..64], after n8
+    "#]]
+    .assert_eq(&output.ir.to_string());
+    let second = Source::Child { node: NodeId(0), child: ChildId(1), nth: 1 };
+    assert_eq!((done.place(Source::Graph, NodeId(1)), done.place(second, NodeId(0))), (NodeId(9), NodeId(4)));
+    let origin = |node: usize| (done.origins[node].node, done.origins[node].part);
+    assert_eq!([origin(0), origin(2), origin(4)], [(NodeId(0), OWN), (NodeId(0), 0), (NodeId(0), 0)]);
+    let flows = Flows::new(&output.ir);
+    let of: Vec<usize> = output.ir.ids().map(|node| flows.of(node)).collect();
+    assert_eq!((of, flows.count()), (vec![0, 1, 1, 2, 2, 3, 3, 2, 0, 0], 4));
 }
 
 /// Rules M5, N3: a sub-graph has its memory already; the graph has not.
@@ -194,10 +249,10 @@ fn a_full_table_ends_the_pass_and_the_caller_may_set_a_command() {
     let (two, three) = (sub_graphs(2), sub_graphs(3));
     assert!(inline(&two, |_| &child, &mut Numbers::default()).is_some());
     assert!(inline(&three, |_| &child, &mut Numbers::default()).is_none(), "the third result");
-    let grouped = Some((Source::SubGraph(NodeId(1)), NodeId(1)));
+    let grouped = Some((Source::Child { node: NodeId(1), child: ChildId(0), nth: 0 }, NodeId(1)));
     let mut output = Numbers { grouped, ..Numbers::default() };
     let done = inline(&two, |_| &child, &mut output).unwrap();
-    let node = done.place(Source::SubGraph(NodeId(1)), NodeId(1));
+    let node = done.place(Source::Child { node: NodeId(1), child: ChildId(0), nth: 0 }, NodeId(1));
     assert_eq!((output.ir.command(node), output.ir.accesses(node).len()), (&Command::Empty, 1));
     assert_eq!(output.kernels.len(), 1, "the arguments of that launch are not copied");
 }
@@ -259,7 +314,7 @@ fn what_reaches_what_stays() {
         let flat = &output.ir;
         let nodes_of = |node: NodeId| match child_at(node.0) {
             Some(child) => {
-                let place = |id| done.place(Source::SubGraph(node), id);
+                let place = |id| done.place(Source::Child { node, child, nth: 0 }, id);
                 children[child.index()].ids().map(place).collect()
             }
             None => vec![done.place(Source::Graph, node)],
@@ -271,9 +326,9 @@ fn what_reaches_what_stays() {
             })
         });
         let within = graph.ids().all(|node| {
-            child_at(node.0).is_none_or(|child| {
-                let child = &children[child.index()];
-                let place = |id| done.place(Source::SubGraph(node), id);
+            child_at(node.0).is_none_or(|number| {
+                let child = &children[number.index()];
+                let place = |id| done.place(Source::Child { node, child: number, nth: 0 }, id);
                 child.ids().all(|a| child.ids().all(|b| reaches(child, a, b) == reaches(flat, place(a), place(b))))
             })
         });

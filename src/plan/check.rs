@@ -21,15 +21,17 @@
 //! 10. on several queues, the order of each is known although partitions run in any order, each begins after the begin,
 //!     and the end is after all commands;
 //! 11. of two allocations that share bytes on several queues, one is used only by commands that are complete before any
-//!     use of the other begins. Neither is kept, and the other is not to be zero, unless one is never used.
+//!     use of the other begins. Neither is kept, and the other is not to be zero, unless one is never used;
+//! 12. the flows tile the steps: each node is in the flow of its innermost body, or of the graph. The rules 8 to 10 hold
+//!     for each flow by itself.
 //!
 //! The rules 5, 6, 8, 9, 10 and 11 compare all pairs, so they are left out for large graphs.
 
 use std::collections::HashSet;
 
-use super::{Conflicts, Instruction, Options, Path, Plan, Schedule};
+use super::{Conflicts, Flow, Instruction, Options, Path, Plan, Schedule};
 use crate::command::{Arg, Command, Form};
-use crate::ir::{AllocId, Ir, NodeId, ViewKind};
+use crate::ir::{AllocId, Body, Ir, NodeId, ViewKind};
 
 /// The largest number of nodes for which pairs are compared.
 const ALL_PAIRS: usize = 96;
@@ -40,17 +42,20 @@ pub(super) fn check(ir: &Ir, order: &[NodeId], plan: &Plan, options: &Options<'_
     objects(ir, plan)?;
     segments(ir, plan)?;
     lifetimes(ir, order, plan, options.updatable)?;
+    flows(ir, plan)?;
     if ir.len() <= ALL_PAIRS {
         pairs(ir, order, plan, options.conflicts)?;
-        partitions(ir, plan)?;
-        schedule(ir, plan, &plan.schedule)?;
-        plan.on_streams.as_ref().map_or(Ok(()), |on_streams| schedule(ir, plan, on_streams))?;
+        for flow in &plan.flows {
+            partitions(ir, plan, flow)?;
+            schedule(ir, plan, flow, &flow.schedule)?;
+        }
+        plan.on_streams.as_ref().map_or(Ok(()), |on_streams| schedule(ir, plan, plan.main(), on_streams))?;
     }
     Ok(())
 }
 
 /// Rules 9 and 10: the instructions of a schedule.
-fn schedule(ir: &Ir, plan: &Plan, schedule: &Schedule) -> Result<(), String> {
+fn schedule(ir: &Ir, plan: &Plan, flow: &Flow, schedule: &Schedule) -> Result<(), String> {
     let steps = plan.steps.len();
     // By step: its stream, its partition, and what it comes after by itself. By event: the step, or None for the begin.
     let (mut place, mut waits) = (vec![None; steps], vec![Vec::new(); steps]);
@@ -62,7 +67,7 @@ fn schedule(ir: &Ir, plan: &Plan, schedule: &Schedule) -> Result<(), String> {
     let all = std::iter::once((None, schedule.begin.clone()))
         .chain(schedule.blocks.iter().cloned().enumerate().map(|(block, range)| (Some(block), range)))
         .chain([(None, schedule.end.clone())]);
-    let mut next = 0;
+    let mut next = flow.steps.start;
     for (block, range) in all {
         for instruction in &schedule.instructions[range] {
             match instruction {
@@ -74,12 +79,12 @@ fn schedule(ir: &Ir, plan: &Plan, schedule: &Schedule) -> Result<(), String> {
                 Instruction::Barrier { event: Some(event), .. } => events[*event] = Some(None),
                 Instruction::Barrier { stream, event: None } => {
                     end = std::mem::take(&mut pending[*stream]);
-                    end.extend((0..steps).rev().find(|step| place[*step].is_some_and(|(of, _)| of == *stream)));
+                    end.extend(flow.steps.clone().rev().find(|step| place[*step].is_some_and(|(of, _)| of == *stream)));
                 }
                 Instruction::Run { stream, steps: run, event }
                 | Instruction::Native { stream, steps: run, event, .. } => {
                     let Some(block) = block else { return fail("steps outside of all partitions".to_owned()) };
-                    if run.start != next || !plan.partitions[block].steps.contains(&run.start) {
+                    if run.start != next || !flow.partitions[block].steps.contains(&run.start) {
                         return fail(format!("steps {run:?} where {next} comes next"));
                     }
                     if !begun[*stream] {
@@ -96,8 +101,8 @@ fn schedule(ir: &Ir, plan: &Plan, schedule: &Schedule) -> Result<(), String> {
             }
         }
     }
-    if next != steps {
-        return fail(format!("the instructions end at step {next} of {steps}"));
+    if next != flow.steps.end {
+        return fail(format!("the instructions end at step {next} of {}", flow.steps.end));
     }
     if schedule.streams == 1
         && !schedule.instructions.iter().all(|one| matches!(one, Instruction::Run { .. } | Instruction::Native { .. }))
@@ -105,9 +110,9 @@ fn schedule(ir: &Ir, plan: &Plan, schedule: &Schedule) -> Result<(), String> {
         return fail("a wait on a single queue".to_owned());
     }
     let before = |node: NodeId| before(ir, node);
-    let blocks = 0..plan.partitions.len();
+    let blocks = 0..flow.partitions.len();
     let tasks: Vec<HashSet<usize>> =
-        plan.partitions.iter().map(|partition| with_earlier_tasks(ir, plan, &partition.tasks)).collect();
+        flow.partitions.iter().map(|partition| with_earlier_tasks(ir, flow, &partition.tasks)).collect();
     // The partitions that always run before one.
     let earlier: Vec<Vec<usize>> =
         blocks.map(|block| (0..block).filter(|other| tasks[*other].is_subset(&tasks[block])).collect()).collect();
@@ -134,33 +139,33 @@ fn schedule(ir: &Ir, plan: &Plan, schedule: &Schedule) -> Result<(), String> {
         seen
     };
     let mut on_host: Vec<HashSet<usize>> = Vec::new();
-    for (number, task) in plan.tasks.iter().enumerate() {
+    for (number, task) in flow.tasks.iter().enumerate() {
         let mut first: Vec<usize> = Vec::new();
         for event in &schedule.tasks[number] {
             first.extend(events.get(*event as usize).copied().flatten().flatten());
         }
-        let earlier = with_earlier_tasks(ir, plan, &task.tasks);
+        let earlier = with_earlier_tasks(ir, flow, &task.tasks);
         first.extend(earlier.iter().filter_map(|task| on_host.get(*task)).flatten());
         let (complete, needed) = (complete(first, &on_host), before(task.node));
         let is_missed = |step: &usize| needed.contains(&plan.steps[*step].node) && !complete.contains(step);
-        if let Some(missed) = (0..steps).find(is_missed) {
+        if let Some(missed) = flow.steps.clone().find(is_missed) {
             return fail(format!("task {} does not wait for step {missed}", task.node.0));
         }
         on_host.push(complete);
     }
     let mut complete_before = Vec::with_capacity(steps);
-    for step in 0..steps {
+    for step in flow.steps.clone() {
         let Some((stream, block)) = place[step] else { return fail(format!("step {step} is nowhere")) };
         let is_unordered = |other: &usize| {
             place[*other].is_some_and(|(of, other)| of == stream && other != block && !earlier[block].contains(&other))
         };
-        if let Some(other) = (0..step).find(is_unordered).filter(|_| schedule.streams > 1) {
+        if let Some(other) = (flow.steps.start..step).find(is_unordered).filter(|_| schedule.streams > 1) {
             return fail(format!("nobody knows which of the steps {other} and {step} comes first on stream {stream}"));
         }
         let complete = complete(directly_before(step, &on_host), &on_host);
         let needed = before(plan.steps[step].node);
         let is_missed = |other: &usize| needed.contains(&plan.steps[*other].node) && !complete.contains(other);
-        if let Some(missed) = (0..step).find(is_missed) {
+        if let Some(missed) = (flow.steps.start..step).find(is_missed) {
             return fail(format!("step {step} does not come after step {missed}"));
         }
         complete_before.push(complete);
@@ -168,7 +173,7 @@ fn schedule(ir: &Ir, plan: &Plan, schedule: &Schedule) -> Result<(), String> {
     if schedule.streams > 1 {
         shared_bytes(ir, plan, &complete_before, &on_host)?;
         let complete = complete(end, &on_host);
-        if let Some(missed) = (0..steps).find(|step| !complete.contains(step)) {
+        if let Some(missed) = flow.steps.clone().find(|step| !complete.contains(step)) {
             return fail(format!("the end does not come after step {missed}"));
         }
     }
@@ -210,7 +215,8 @@ fn shared_bytes(ir: &Ir, plan: &Plan, complete: &[HashSet<usize>], on_host: &[Ha
         .iter()
         .map(|(root, ..)| {
             let steps = (0..plan.steps.len()).filter(|step| uses(*root, plan.steps[*step].node)).collect();
-            let tasks = (0..plan.tasks.len()).filter(|task| uses(*root, plan.tasks[*task].node)).collect();
+            let tasks =
+                (0..plan.main().tasks.len()).filter(|task| uses(*root, plan.main().tasks[*task].node)).collect();
             (*root, steps, tasks)
         })
         .collect();
@@ -258,11 +264,11 @@ fn before(ir: &Ir, node: NodeId) -> HashSet<NodeId> {
 }
 
 /// Returns the tasks that have succeeded when some tasks have.
-fn with_earlier_tasks(ir: &Ir, plan: &Plan, tasks: &[u32]) -> HashSet<usize> {
+fn with_earlier_tasks(ir: &Ir, flow: &Flow, tasks: &[u32]) -> HashSet<usize> {
     let mut all: HashSet<usize> = tasks.iter().map(|task| *task as usize).collect();
     for task in tasks {
-        let before = before(ir, plan.tasks[*task as usize].node);
-        all.extend((0..plan.tasks.len()).filter(|other| before.contains(&plan.tasks[*other].node)));
+        let before = before(ir, flow.tasks[*task as usize].node);
+        all.extend((0..flow.tasks.len()).filter(|other| before.contains(&flow.tasks[*other].node)));
     }
     all
 }
@@ -290,7 +296,10 @@ fn order_and_steps(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> R
     }
     let mut has_step = vec![false; ir.len()];
     let mut last = None;
-    for step in &plan.steps {
+    for (number, step) in plan.steps.iter().enumerate() {
+        if plan.flows.iter().any(|flow| flow.steps.start == number) {
+            last = None;
+        }
         let position = at[step.node.index()];
         if last.is_some_and(|last| last >= position) {
             return fail(format!("the step of node {} is out of order", step.node.0));
@@ -305,6 +314,7 @@ fn order_and_steps(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> R
             | Command::Alloc(_)
             | Command::Free(_)
             | Command::Task(_)
+            | Command::Control(_)
             | Command::Event { .. } => false,
             Command::Native { .. } => true,
             // An update may make it do something.
@@ -325,35 +335,65 @@ fn order_and_steps(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> R
     Ok(())
 }
 
-/// Rule 8: host tasks and the partitions between them.
-fn partitions(ir: &Ir, plan: &Plan) -> Result<(), String> {
+/// Rule 12: the flows tile the steps, and each step is in the flow of the innermost body that has its node.
+fn flows(ir: &Ir, plan: &Plan) -> Result<(), String> {
     let mut next = 0;
-    for partition in &plan.partitions {
+    for (number, flow) in plan.flows.iter().enumerate() {
+        if flow.steps.start != next {
+            return fail(format!("flow {number} starts at step {}, and not at {next}", flow.steps.start));
+        }
+        next = flow.steps.end;
+        let nodes = plan.steps[flow.steps.clone()].iter().map(|step| step.node);
+        for node in nodes.chain(flow.tasks.iter().map(|task| task.node)) {
+            let has = |(_, body): &(usize, &Body)| match body {
+                Body::Inlined { nodes, .. } => nodes.contains(&node.0),
+                Body::Executable(_) => false,
+            };
+            let size = |(_, body): &(usize, &Body)| match body {
+                Body::Inlined { nodes, .. } => nodes.len(),
+                Body::Executable(_) => 0,
+            };
+            let innermost = ir.bodies.iter().enumerate().filter(has).min_by_key(size);
+            if number != innermost.map_or(0, |(body, _)| body + 1) {
+                return fail(format!("node {} is in flow {number}, which is not its body", node.0));
+            }
+        }
+    }
+    if next != plan.steps.len() || plan.flows.len() != ir.bodies.len() + 1 {
+        return fail(format!("{} flows end at step {next} of {}", plan.flows.len(), plan.steps.len()));
+    }
+    Ok(())
+}
+
+/// Rule 8: host tasks and the partitions between them.
+fn partitions(ir: &Ir, plan: &Plan, flow: &Flow) -> Result<(), String> {
+    let mut next = flow.steps.start;
+    for partition in &flow.partitions {
         if partition.steps.start != next {
             return fail(format!("a partition starts at step {}, and not at {next}", partition.steps.start));
         }
         next = partition.steps.end;
     }
-    if next != plan.steps.len() {
-        return fail(format!("the partitions end at step {next} of {}", plan.steps.len()));
+    if next != flow.steps.end {
+        return fail(format!("the partitions end at step {next} of {}", flow.steps.end));
     }
     let before = |node: NodeId| before(ir, node);
-    let number = |node: NodeId| plan.tasks.iter().position(|task| task.node == node);
+    let number = |node: NodeId| flow.tasks.iter().position(|task| task.node == node);
     let tasks_before = |node: NodeId| before(node).into_iter().filter_map(number).collect::<HashSet<usize>>();
-    let all_earlier = |tasks: &[u32]| with_earlier_tasks(ir, plan, tasks);
+    let all_earlier = |tasks: &[u32]| with_earlier_tasks(ir, flow, tasks);
     let partition_of = |node: NodeId| {
         let step = plan.steps.iter().position(|step| step.node == node)?;
-        plan.partitions.iter().position(|partition| partition.steps.contains(&step))
+        flow.partitions.iter().position(|partition| partition.steps.contains(&step))
     };
-    for step in &plan.steps {
+    for step in &plan.steps[flow.steps.clone()] {
         let Some(partition) = partition_of(step.node) else {
             return fail(format!("node {} is in no partition", step.node.0));
         };
-        if all_earlier(&plan.partitions[partition].tasks) != tasks_before(step.node) {
+        if all_earlier(&flow.partitions[partition].tasks) != tasks_before(step.node) {
             return fail(format!("the partition of node {} does not wait for the tasks before it", step.node.0));
         }
     }
-    for task in &plan.tasks {
+    for task in &flow.tasks {
         if all_earlier(&task.tasks) != tasks_before(task.node) {
             return fail(format!("task {} does not wait for the tasks before it", task.node.0));
         }
@@ -362,11 +402,11 @@ fn partitions(ir: &Ir, plan: &Plan) -> Result<(), String> {
             let done = |other: &u32| {
                 let other = *other as usize;
                 partition <= other
-                    && all_earlier(&plan.partitions[partition].tasks)
-                        .is_subset(&all_earlier(&plan.partitions[other].tasks))
+                    && all_earlier(&flow.partitions[partition].tasks)
+                        .is_subset(&all_earlier(&flow.partitions[other].tasks))
             };
             let of_another =
-                || all_earlier(&task.tasks).iter().any(|one| before(plan.tasks[*one].node).contains(&node));
+                || all_earlier(&task.tasks).iter().any(|one| before(flow.tasks[*one].node).contains(&node));
             if !task.partitions.iter().any(done) && !of_another() {
                 return fail(format!("task {} does not wait for node {}", task.node.0, node.0));
             }

@@ -71,6 +71,7 @@ impl CommandKind {
             | Command::Free(_)
             | Command::Task(_)
             | Command::Event { .. }
+            | Command::Control(_)
             | Command::Native { .. } => return None,
             Command::Kernel { prints: false, .. } => Self::Kernel,
             Command::Kernel { prints: true, .. } => Self::PrintingKernel,

@@ -22,6 +22,8 @@ pub enum Exclusion {
     GraphMemory,
     /// Several queues: conflicts are allowed, and only the order of one queue makes them harmless.
     AllowedConflicts,
+    /// Several queues: a branch or loop is decided on one queue.
+    Control,
     /// Several queues: a prefetch or advice may turn out to be no command.
     Hint,
     /// Several queues: the host tasks leave more independent branches than there are queues.
@@ -48,6 +50,7 @@ impl fmt::Display for Exclusion {
             Self::UnsafeOverlap => "the driver corrupts memory when several queues run kernels at once",
             Self::GraphMemory => "memory of the graph is shared in the order of one queue",
             Self::AllowedConflicts => "conflicts are allowed, so commands keep the order of one queue",
+            Self::Control => "a branch or loop is decided on one queue",
             Self::Hint => "the driver may ignore a prefetch or advice",
             Self::ManyBranches => "host tasks leave more independent branches than there are queues",
             Self::NativeCommand => "a native command may wait for its queue, or needs a command buffer",
@@ -87,6 +90,7 @@ impl Facts<'_> {
             (Exclusion::GraphMemory, self.ir.shares_bytes && self.options.updatable),
             (Exclusion::AllowedConflicts, self.options.conflicts == Conflicts::Allowed),
             (Exclusion::NativeCommand, self.any(|command| matches!(command, Command::Native { .. }))),
+            (Exclusion::Control, !self.ir.bodies.is_empty()),
             (Exclusion::Hint, self.any(|command| matches!(command, Command::Hint { .. }))),
         ];
         rules.into_iter().find(|(_, holds)| *holds).map(|(why, _)| why)

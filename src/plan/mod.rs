@@ -68,6 +68,7 @@ use crate::caps::Caps;
 use crate::command::Arg;
 use crate::error::ErrorKind;
 use crate::ir::conflicts;
+use crate::ir::flows::{self, Flows};
 use crate::ir::{AllocId, Ir, KernelId, NodeId, Span};
 
 /// What a plan is made for.
@@ -116,8 +117,8 @@ pub(crate) struct Plan {
     pub(crate) updatable: bool,
     /// Whether it has commands that can only be recorded.
     pub(crate) only_recorded: bool,
-    /// What a submission does on one queue.
-    pub(crate) schedule: Schedule,
+    /// What runs together: first the graph itself, then the bodies of branches and loops.
+    pub(crate) flows: Vec<Flow>,
     /// What it does on several queues, where commands can run side by side. None if that is not possible, or not asked
     /// for.
     pub(crate) on_streams: Option<Schedule>,
@@ -132,14 +133,25 @@ pub(crate) struct Plan {
     pub(crate) lifetimes: Lifetimes,
     /// Where it lies.
     pub(crate) layout: MemoryLayout,
-    /// Host tasks, each after those that it waits for.
+    /// With host tasks: steps and tasks in one order, in which bodies come after their branch or loop. Empty without.
+    pub(crate) order: Vec<NodeId>,
+    /// With host tasks, by node: its flow, and its partition there, or [`partitions::NONE`]. Empty without.
+    pub(crate) place_of: Vec<(u32, u32)>,
+}
+
+/// What runs together: the graph itself, or one turn of a body of a branch or loop. Numbers of tasks and partitions count
+/// within it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Flow {
+    pub(crate) steps: Range<usize>,
+    /// How many host tasks, branches and loops the flows before it have.
+    pub(crate) first_task: usize,
+    /// Host tasks, branches and loops, each after those that it waits for.
     pub(crate) tasks: Vec<TaskPlan>,
     /// Which commands are enqueued together. One partition without host tasks.
     pub(crate) partitions: Vec<Partition>,
-    /// With host tasks: steps and tasks in one order. Empty without.
-    pub(crate) order: Vec<NodeId>,
-    /// With host tasks, by node: its partition, or [`partitions::NONE`].
-    pub(crate) partition_of: Vec<u32>,
+    /// What a submission does on one queue.
+    pub(crate) schedule: Schedule,
 }
 
 /// Steps that are enqueued together, after the host tasks that they wait for have succeeded.
@@ -154,6 +166,17 @@ pub(crate) struct Partition {
 }
 
 impl Plan {
+    /// The flow of the graph itself.
+    #[inline]
+    pub(crate) fn main(&self) -> &Flow {
+        &self.flows[0]
+    }
+
+    /// The host tasks, branches and loops of all flows.
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = &TaskPlan> {
+        self.flows.iter().flat_map(|flow| &flow.tasks)
+    }
+
     /// Whether some of its steps are in command buffers.
     pub(crate) fn is_native(&self) -> bool {
         self.segments.iter().any(|segment| segment.path == Path::Native)
@@ -232,8 +255,13 @@ pub(crate) enum PlanError {
 
 /// Plans a graph for a device.
 pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, PlanError> {
-    let mut order = order::order(ir)?;
-    let mut divided = partitions::partitions(ir, &mut order)?;
+    let flows = Flows::new(ir);
+    let mut divided = Vec::with_capacity(flows.count());
+    let mut orders = flows.divide(order::order(ir)?);
+    for order in &mut orders {
+        divided.push(partitions::partitions(ir, order, &flows)?);
+    }
+    let order = flows::nested(ir, &orders);
     runnable::check_runnable(ir, caps, options)?;
     if options.conflicts == Conflicts::ToFind
         && let Some((first, second)) = conflicts::Conflicts::new(ir, order.clone()).find(ir, conflicts::all_uses(ir))
@@ -241,36 +269,45 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
         return Err(PlanError::Conflict(first, second));
     }
     let lifetimes = lifetimes::lifetimes(ir, &order, options.updatable)?;
-    let mut layout = graph_memory::layout(ir, &lifetimes, &options.memory, divided.in_order)?;
+    let mut layout = graph_memory::layout(ir, &lifetimes, &options.memory, divided[0].in_order)?;
     let mut edges = reduce::reduce(ir);
     let (objects, object_of) = intern::intern(ir, &order, options.updatable);
-    let steps = steps::steps(ir, &order, &object_of, options.updatable);
-    let mut segments = Vec::new();
-    let partitions = place(&order, &steps, &divided.partitions, |steps_of| {
-        let start = segments.len();
-        segments.extend(segments::segments(ir, &steps, steps_of, caps, options));
-        start..segments.len()
-    });
+    let all = orders.iter().flatten();
+    let steps = steps::steps(ir, all, &object_of, options.updatable);
+    let (mut segments, mut planned) = (Vec::new(), Vec::with_capacity(orders.len()));
+    let (mut placed, mut next_task) = (0, 0);
+    for (order, divided) in orders.iter().zip(&mut divided) {
+        let first = placed;
+        let partitions = place(order, &steps, &mut placed, &divided.partitions, |steps_of| {
+            let start = segments.len();
+            segments.extend(segments::segments(ir, &steps, steps_of, caps, options));
+            start..segments.len()
+        });
+        divided.only_commands(ir, order, &flows, |partition| !partitions[partition].steps.is_empty());
+        let schedule = Schedule::on_one_stream(&segments, &partitions, &divided.tasks);
+        let tasks = std::mem::take(&mut divided.tasks);
+        let first_task = next_task;
+        next_task += tasks.len();
+        planned.push(Flow { steps: first..placed, first_task, tasks, partitions, schedule });
+    }
     // An edge between two commands costs nothing, because the in-order queue keeps their order; unless commands run
     // side by side.
     let is_host = |node: &NodeId| ir.command(*node).is_host();
     edges.implied_by_queue = edges.needed.iter().filter(|(from, to)| !is_host(from) && !is_host(to)).count();
-    divided.only_commands(ir, &order, |partition| !partitions[partition].steps.is_empty());
-    let has_tasks = !divided.tasks.is_empty();
+    let has_tasks = !planned[0].tasks.is_empty();
     let facts = Facts { ir, steps: &steps, has_tasks, caps, options };
     let streams = match facts.no_queues() {
         Some(why) => Err(why),
         // Finding the streams takes long.
         None if !facts.wants(Path::Queues) => Err(Exclusion::OneChain),
-        None => streams::streams(ir, &order, &steps, &edges, &divided),
+        None => streams::streams(ir, &order, &steps, &edges, &divided[0], &planned[0].tasks),
     };
     let streams = streams.and_then(|found| {
         graph_memory::on_streams(ir, &steps, &found, &lifetimes, options, &mut layout)?;
         Ok(found.streams)
     });
-    let partitions::Partitions { tasks, of: partition_of, .. } = divided;
-    let schedule = Schedule::on_one_stream(&segments, &partitions, &tasks);
-    let on_streams = streams.map(|streams| Schedule::on_streams(&streams, &partitions, tasks.len()));
+    let main = &planned[0];
+    let on_streams = streams.map(|streams| Schedule::on_streams(&streams, &main.partitions, main.tasks.len()));
     let queues = on_streams.as_ref().map(|schedule| schedule.streams).map_err(|why| *why);
     let mut excluded = Vec::new();
     let strategies = strategies::strategies(&facts, &segments, queues, &mut excluded);
@@ -278,7 +315,12 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     let marked = segments::marked(ir, &steps, &segments, caps);
     let only_recorded = segments.iter().any(|segment: &Segment| segment.why == PathReason::OnlyRecorded);
     let updatable = options.updatable;
-    let order_with_tasks = if tasks.is_empty() { Vec::new() } else { order.clone() };
+    let order_with_tasks = if has_tasks { order.clone() } else { Vec::new() };
+    let place_of = |node: NodeId| {
+        let flow = flows.of(node);
+        (flow as u32, divided[flow].of.get(node.index()).copied().unwrap_or(0))
+    };
+    let place_of = if has_tasks { ir.ids().map(place_of).collect() } else { Vec::new() };
     let plan = Plan {
         order: order_with_tasks,
         steps,
@@ -286,7 +328,7 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
         objects,
         updatable,
         only_recorded,
-        schedule,
+        flows: planned,
         on_streams,
         excluded,
         strategies,
@@ -294,30 +336,28 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
         edges,
         lifetimes,
         layout,
-        tasks,
-        partitions,
-        partition_of,
+        place_of,
     };
     #[cfg(any(test, debug_assertions))]
     check::check(ir, &order, &plan, options).map_err(PlanError::Defect)?;
     Ok(plan)
 }
 
-/// Returns where the partitions are among the steps, which are in the order of nodes.
+/// Returns where the partitions of a flow are among the steps, which are in the order of nodes: from `next` on.
 fn place(
     order: &[NodeId],
     steps: &[Step],
+    next: &mut usize,
     partitions: &[partitions::NodePartition],
     mut cut: impl FnMut(Range<usize>) -> Range<usize>,
 ) -> Vec<Partition> {
-    let mut step = 0;
     let partition = |partition: &partitions::NodePartition| {
-        let start = step;
+        let start = *next;
         for node in &order[partition.nodes.clone()] {
-            step += usize::from(steps.get(step).is_some_and(|step| step.node == *node));
+            *next += usize::from(steps.get(*next).is_some_and(|step| step.node == *node));
         }
         let (tasks, then_tasks) = (partition.tasks.clone(), partition.then_tasks.clone());
-        Partition { tasks, then_tasks, steps: start..step, segments: cut(start..step) }
+        Partition { tasks, then_tasks, steps: start..*next, segments: cut(start..*next) }
     };
     partitions.iter().map(partition).collect()
 }

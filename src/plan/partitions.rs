@@ -12,6 +12,7 @@ use fixedbitset::FixedBitSet;
 use rustc_hash::FxHashMap;
 
 use super::PlanError;
+use crate::ir::flows::Flows;
 use crate::ir::{Ir, NodeId};
 
 /// The order of nodes, and how host tasks divide it.
@@ -36,7 +37,13 @@ impl Partitions {
     }
 
     /// Replaces partitions without commands that tasks wait for by those with commands before them.
-    pub(super) fn only_commands(&mut self, ir: &Ir, order: &[NodeId], has_commands: impl Fn(usize) -> bool) {
+    pub(super) fn only_commands(
+        &mut self,
+        ir: &Ir,
+        order: &[NodeId],
+        flows: &Flows,
+        has_commands: impl Fn(usize) -> bool,
+    ) {
         if self.tasks.is_empty() {
             return;
         }
@@ -47,7 +54,7 @@ impl Partitions {
                 continue;
             }
             let nodes = order[partition.nodes.clone()].iter().filter(|node| self.of[node.index()] == at as u32);
-            let preds = nodes.flat_map(|node| ir.topology.preds(*node)).map(|pred| self.of[pred.index()] as usize);
+            let preds = nodes.flat_map(|node| preds(ir, flows, *node)).map(|pred| self.of[pred.index()] as usize);
             let mut before: Vec<u32> = preds.filter_map(|pred| with_commands.get(pred)).flatten().copied().collect();
             before.sort_unstable();
             before.dedup();
@@ -147,10 +154,15 @@ impl Keys {
     }
 }
 
-/// Divides the graph into partitions, and changes the order to theirs.
-pub(super) fn partitions(ir: &Ir, order: &mut [NodeId]) -> Result<Partitions, PlanError> {
+/// Returns the predecessors of a node in its flow.
+fn preds<'a>(ir: &'a Ir, flows: &'a Flows, node: NodeId) -> impl Iterator<Item = NodeId> + 'a {
+    ir.topology.preds(node).filter(move |pred| flows.are_one(*pred, node))
+}
+
+/// Divides a flow into partitions, and changes the order of its nodes to theirs.
+pub(super) fn partitions(ir: &Ir, order: &mut [NodeId], flows: &Flows) -> Result<Partitions, PlanError> {
     let is_task = |node: NodeId| ir.command(node).is_host();
-    if (ir.tasks == 0 && ir.externals == 0) || !order.iter().any(|node| is_task(*node)) {
+    if !order.iter().any(|node| is_task(*node)) {
         let whole = NodePartition { nodes: 0..order.len(), ..NodePartition::default() };
         return Ok(Partitions { partitions: vec![whole], in_order: true, ..Partitions::default() });
     }
@@ -163,7 +175,7 @@ pub(super) fn partitions(ir: &Ir, order: &mut [NodeId]) -> Result<Partitions, Pl
     let (mut key_of, mut of_preds) = (vec![0_u32; ir.len()], Vec::new());
     for &node in order.iter() {
         of_preds.clear();
-        for pred in topology.preds(node) {
+        for pred in preds(ir, flows, node) {
             of_preds.push(match number.get(&pred) {
                 Some(task) => keys.of(vec![*task]),
                 None => key_of[pred.index()],
@@ -179,7 +191,8 @@ pub(super) fn partitions(ir: &Ir, order: &mut [NodeId]) -> Result<Partitions, Pl
     // The first task that waits for a node, if any does.
     let mut wanted = vec![NONE; ir.len()];
     for &node in order.iter().rev() {
-        let first = topology.succs(node).map(|next| number.get(&next).copied().unwrap_or(wanted[next.index()])).min();
+        let succs = topology.succs(node).filter(|next| flows.are_one(node, *next));
+        let first = succs.map(|next| number.get(&next).copied().unwrap_or(wanted[next.index()])).min();
         wanted[node.index()] = first.unwrap_or(NONE);
         if let Some(task) = number.get(&node) {
             wanted[node.index()] = *task;
@@ -212,7 +225,7 @@ pub(super) fn partitions(ir: &Ir, order: &mut [NodeId]) -> Result<Partitions, Pl
     // A partition is complete when it and all partitions before it in its piece are: they are on one queue.
     let plan = |&node: &NodeId| {
         let mut waits: Vec<u32> =
-            topology.preds(node).map(|pred| of[pred.index()]).filter(|partition| *partition != NONE).collect();
+            preds(ir, flows, node).map(|pred| of[pred.index()]).filter(|partition| *partition != NONE).collect();
         waits.sort_unstable();
         waits.dedup();
         let before = keys.sets[key_of[node.index()] as usize].clone();

@@ -48,6 +48,6 @@ fn can_run(node: NodeId, ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<
         Command::Kernel { .. } | Command::Native { .. } | Command::Hint { .. } => Ok(()),
         Command::Copy { .. } | Command::CopyImage(_) | Command::Write { .. } | Command::Read { .. } => Ok(()),
         Command::Empty | Command::Alloc(_) | Command::Free(_) | Command::SubGraph(_) => Ok(()),
-        Command::Task(_) | Command::Event { .. } => Ok(()),
+        Command::Task(_) | Command::Event { .. } | Command::Control(_) => Ok(()),
     }
 }

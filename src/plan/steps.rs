@@ -4,9 +4,13 @@ use super::{ObjectId, Step};
 use crate::ir::{Ir, NodeId};
 
 /// Returns the steps. Nodes that never do anything have none: in one stream the order alone does what they are for.
-pub(super) fn steps(ir: &Ir, order: &[NodeId], object_of: &[Option<ObjectId>], updatable: bool) -> Vec<Step> {
+pub(super) fn steps<'a>(
+    ir: &Ir,
+    order: impl Iterator<Item = &'a NodeId>,
+    object_of: &[Option<ObjectId>],
+    updatable: bool,
+) -> Vec<Step> {
     order
-        .iter()
         .filter(|node| {
             let op = ir.command(**node);
             if updatable { op.is_command() } else { !op.is_noop() }

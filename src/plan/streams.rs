@@ -14,7 +14,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use super::exclusions::Exclusion;
-use super::partitions::{NONE, Partitions};
+use super::partitions::{NONE, Partitions, TaskPlan};
 use super::{Edges, Step};
 use crate::ir::{Ir, NodeId};
 
@@ -102,6 +102,7 @@ pub(super) fn streams(
     steps: &[Step],
     edges: &Edges,
     partitions: &Partitions,
+    tasks: &[TaskPlan],
 ) -> Result<Found, Exclusion> {
     let mut preds: Vec<Vec<NodeId>> = Vec::new();
     preds.resize_with(ir.len(), Vec::new);
@@ -157,7 +158,7 @@ pub(super) fn streams(
         return Err(Exclusion::OneChain);
     }
     // Partitions have another order of tasks.
-    streams.tasks = partitions.tasks.iter().map(|task| task_waits.remove(&task.node).unwrap_or_default()).collect();
+    streams.tasks = tasks.iter().map(|task| task_waits.remove(&task.node).unwrap_or_default()).collect();
     // The last step of one stream may be after that of another.
     let is_end =
         |stream: &usize| (0..streams.count).all(|by| by == *stream || rows.known[by][*stream] < rows.tails[*stream]);

@@ -109,6 +109,10 @@ impl<'a> Translate<'a, ByHandle, ByRef<'a>> for Borrow<'a> {
         Err(NO_COMMAND)
     }
 
+    fn bodies(&mut self, never: &'a Infallible) -> Result<Infallible, DriverError> {
+        match *never {}
+    }
+
     fn alloc(&mut self, never: &'a Infallible) -> Result<Infallible, DriverError> {
         match *never {}
     }

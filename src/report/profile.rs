@@ -260,7 +260,7 @@ impl Names {
             device_id: device.raw().addr(),
             executable,
             steps: plan.steps.iter().map(|step| name(step.node)).collect(),
-            tasks: plan.tasks.iter().map(|task| name(task.node)).collect(),
+            tasks: plan.tasks().map(|task| name(task.node)).collect(),
         }
     }
 }

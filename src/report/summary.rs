@@ -379,8 +379,7 @@ impl Report {
             commands: plan.steps.len(),
             segments: plan.segments.iter().map(|segment| SegmentReport::new(flat, plan, segment)).collect(),
             host_nodes: plan
-                .tasks
-                .iter()
+                .tasks()
                 .map(|task| HostNodeReport {
                     node: flat.origins.of(task.node).node.index(),
                     kind: NodeKind::of(ir.command(task.node)),

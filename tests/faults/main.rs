@@ -9,6 +9,7 @@
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
 mod addresses;
+mod control;
 mod external_events;
 mod globals;
 mod host_tasks;

@@ -31,6 +31,7 @@ impl<'a> Refs for ByRef<'a> {
     type Event = Infallible;
     type Native = Infallible;
     type Executable = Infallible;
+    type Bodies = Infallible;
     type Alloc = Infallible;
 }
 
@@ -74,6 +75,7 @@ pub(crate) fn enqueue(to: &To<'_>, command: &Command<ByRef<'_>>) -> Result<Optio
         | Command::Alloc(never)
         | Command::Free(never)
         | Command::SubGraph(never) => match *never {},
+        Command::Control(control) => match control.bodies {},
     }
 }
 
@@ -104,6 +106,7 @@ pub(crate) fn record(
         | Command::Alloc(never)
         | Command::Free(never)
         | Command::SubGraph(never) => match *never {},
+        Command::Control(control) => match control.bodies {},
     }
     Ok(None)
 }

@@ -177,10 +177,13 @@ impl Graph {
         exec_state.share(&exclusive, views.tables.views.iter().flatten());
         let topology = Arc::clone(&flat.tables.ir.topology);
         let is_event = |node: &NodeId| matches!(flat.tables.ir.command(*node), Command::Event { .. });
+        let is_control = |node: &NodeId| matches!(flat.tables.ir.command(*node), Command::Control(_));
+        let controls_at = flat.tables.ir.ids().filter(is_control).collect();
         let events_at = flat.tables.ir.ids().filter(is_event).collect();
         let fixed = Finalized {
             topology,
             events_at,
+            controls_at,
             reachable: Mutex::default(),
             id,
             graph: self.id(),

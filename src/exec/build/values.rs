@@ -262,6 +262,10 @@ impl<'a> Translate<'a, ById, ByRef<'a>> for Resolver<'a> {
         Err(MISSING)
     }
 
+    fn bodies(&mut self, _: &'a Span) -> Result<Infallible, DriverError> {
+        Err(MISSING)
+    }
+
     fn alloc(&mut self, _: &'a AllocId) -> Result<Infallible, DriverError> {
         Err(MISSING)
     }

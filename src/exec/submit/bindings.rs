@@ -23,7 +23,15 @@ pub(in crate::exec) struct SubmissionBindings {
 }
 
 /// By read, in the order of reads. None if there are no reads.
-pub(in crate::exec) type Results = Option<Arc<[(Port, Arc<Slot>)]>>;
+pub(in crate::exec) type Results = Option<Arc<[HeldResult]>>;
+
+/// The memory of a read's result.
+pub(in crate::exec) struct HeldResult {
+    pub(in crate::exec) port: Port,
+    /// The flow of the read: 0, or that of the body that it is in.
+    pub(in crate::exec) flow: u32,
+    pub(in crate::exec) slot: Arc<Slot>,
+}
 
 /// The event of a node in a submission.
 #[derive(Debug)]

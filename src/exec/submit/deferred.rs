@@ -28,11 +28,12 @@ use crate::cl::objects::queue::DriverQueue;
 use crate::error::{DriverError, Error, Result, SubmitError};
 use crate::exec::executable::Inner;
 use crate::exec::submit::blocker::Blocker;
-use crate::exec::submit::frontier::Frontier;
-use crate::exec::submit::interpreter::{self, Ends, Interpreter, Stopped, StreamEvents, Want};
+use crate::exec::submit::frames::{Frames, ROOT, TaskAt};
+use crate::exec::submit::interpreter::{self, Ends, Interpreter, Stopped, Want};
 use crate::exec::submit::submission_state::{self, SubmissionState};
 use crate::exec::submit::tasks::RunnableTask;
 use crate::exec::submit::work::Work;
+use crate::plan::Flow;
 
 /// A submission that the host carries on.
 pub(in crate::exec) struct Deferred {
@@ -48,13 +49,12 @@ pub(in crate::exec) struct Deferred {
 pub(in crate::exec) struct DeferredProgress {
     /// The last command of the queue before those of the submission.
     entered: Option<DriverEvent>,
-    /// The events that the schedule keeps.
-    kept: Option<Box<StreamEvents>>,
     /// The end of the partition that was enqueued last, on one queue.
     last: Option<DriverEvent>,
     /// What the submission runs, and its gate. None when it has ended.
     pub(in crate::exec) work: Option<Box<Work>>,
-    pub(in crate::exec) frontier: Frontier,
+    /// The graph itself, and the turns of bodies that are going on.
+    pub(in crate::exec) frames: Frames,
     /// How many partitions were enqueued.
     pub(in crate::exec) enqueued: usize,
     /// Whether the queue has refused a command: nothing is enqueued any more.
@@ -74,10 +74,9 @@ impl Deferred {
     ) -> Arc<Self> {
         let progress = DeferredProgress {
             entered: None,
-            kept: work.snapshot.stream_events(&exec.fixed),
+            frames: Frames::new(exec.fixed.plan.main(), work.snapshot.events_of(work.snapshot.schedule(&exec.fixed))),
             last: None,
             work: Some(work),
-            frontier: Frontier::new(&exec.fixed.plan),
             enqueued: 0,
             refused: false,
             failure: None,
@@ -141,8 +140,8 @@ impl Deferred {
         let mut progress = self.lock();
         progress.entered = entered;
         self.enqueue_begin(&mut progress);
-        let runnable = self.go_on(&mut progress);
-        let is_over = progress.frontier.is_over();
+        let runnable = self.go_on(&mut progress, ROOT);
+        let is_over = progress.frames.get(ROOT).is_none_or(|frame| frame.frontier.is_over());
         drop(progress);
         self.flush();
         self.tell_given_up();
@@ -183,7 +182,8 @@ impl Deferred {
 
     /// Enqueues what comes before all partitions, on several queues.
     fn enqueue_begin(&self, progress: &mut DeferredProgress) {
-        let outcome = self.carry_out(progress, Want { first: false, last: false }, |of| of.before_blocks());
+        let want = Want { first: false, last: false };
+        let outcome = self.carry_out(progress, ROOT, want, |of| of.before_blocks());
         match outcome {
             Ok(Ends { first: Some(first), .. }) => self.state.staged(Some(first)),
             Ok(_) => {}
@@ -198,20 +198,25 @@ impl Deferred {
         others.iter().flat_map(|others| others.iter()).for_each(submission_state::flush);
     }
 
-    /// Enqueues, in order, the partitions that have become ready. Returns the tasks that are ready.
-    pub(in crate::exec) fn go_on(&self, progress: &mut DeferredProgress) -> Vec<RunnableTask> {
-        let plan = &self.exec.fixed.plan;
-        let mut frontier = std::mem::take(&mut progress.frontier);
-        let runnable = frontier.go_on(plan, |partition| self.enqueue(progress, partition));
-        progress.frontier = frontier;
-        let schedule = progress.work.as_ref().map(|work| work.snapshot.schedule(&self.exec.fixed));
+    /// Enqueues, in order, the partitions of a frame that have become ready. Returns the tasks that are ready.
+    pub(in crate::exec) fn go_on(&self, progress: &mut DeferredProgress, at: usize) -> Vec<RunnableTask> {
+        let Some(frame) = progress.frames.get_mut(at) else { return Vec::new() };
+        let number = frame.flow;
+        let flow = &self.exec.fixed.plan.flows[number];
+        let mut frontier = std::mem::take(&mut frame.frontier);
+        let runnable = frontier.go_on(flow, |partition| self.enqueue(progress, at, flow, partition));
+        let entered = progress.entered.clone();
+        let Some(frame) = progress.frames.get_mut(at) else { return Vec::new() };
+        frame.frontier = frontier;
+        let schedule = progress.work.as_ref().map(|work| work.snapshot.schedule_of(&self.exec.fixed, number));
         let events = |task: usize| {
             let waits = schedule.and_then(|schedule| schedule.tasks.get(task)).map_or(&[][..], Vec::as_slice);
-            let kept = |event: &u32| progress.kept.as_ref()?.event(*event as usize).cloned();
-            let mut events: RunnableTask = (task, waits.iter().filter_map(kept).collect());
-            // A task after another one is after `entered` already.
-            if events.1.is_empty() && plan.tasks[task].tasks.is_empty() {
-                events.1.extend(progress.entered.clone());
+            let kept = |event: &u32| frame.kept.as_ref()?.event(*event as usize).cloned();
+            let at = TaskAt { frame: at, flow: number, task };
+            let mut events: RunnableTask = (at, waits.iter().filter_map(kept).collect());
+            // A task after another one is after `entered` already, and so is all of a body.
+            if events.1.is_empty() && flow.tasks[task].tasks.is_empty() && at.frame == ROOT {
+                events.1.extend(entered.clone());
             }
             events
         };
@@ -219,13 +224,14 @@ impl Deferred {
     }
 
     /// Enqueues a partition. Returns whether that succeeded.
-    fn enqueue(&self, progress: &mut DeferredProgress, index: usize) -> bool {
-        if progress.refused || self.exec.fixed.plan.partitions[index].steps.is_empty() {
+    fn enqueue(&self, progress: &mut DeferredProgress, at: usize, flow: &Flow, index: usize) -> bool {
+        if progress.refused || flow.partitions[index].steps.is_empty() {
             return !progress.refused;
         }
         // On several queues it has begun before its first partition.
         let is_first = progress.enqueued == 0;
-        let outcome = self.carry_out(progress, Want { first: is_first, last: true }, |of| of.block(index));
+        let quiet = progress.frames.get(at).is_some_and(|frame| frame.quiet);
+        let outcome = self.carry_out(progress, at, Want { first: is_first, last: !quiet }, |of| of.block(index));
         match outcome {
             Ok(Ends { first, last, .. }) => {
                 progress.enqueued += 1;
@@ -233,26 +239,36 @@ impl Deferred {
                     self.state.staged(Some(first));
                 }
                 progress.last = last;
+                if let Some(frame) = progress.frames.get_mut(at) {
+                    frame.last = progress.last.clone();
+                }
                 true
             }
             Err(stopped) => {
                 progress.stopped(stopped);
+                if let Some(frame) = progress.frames.get_mut(at) {
+                    frame.failed = true;
+                }
                 false
             }
         }
     }
 
-    /// Carries out some of the schedule.
+    /// Carries out some of the schedule of a frame.
     fn carry_out(
         &self,
         progress: &mut DeferredProgress,
+        at: usize,
         want: Want,
         what: impl FnOnce(Interpreter<'_>) -> Result<Ends, Stopped>,
     ) -> Result<Ends, Stopped> {
-        let DeferredProgress { work: Some(work), kept, .. } = progress else { return Ok(Ends::default()) };
+        let DeferredProgress { work: Some(work), frames, .. } = progress else { return Ok(Ends::default()) };
+        let Some(frame) = frames.get_mut(at) else { return Ok(Ends::default()) };
         let Work { snapshot, bindings, .. } = &**work;
         let _elsewhere = self.exec.fixed.context.enqueue_elsewhere();
-        what(Interpreter::new(&self.exec.fixed, snapshot, bindings, &self.own, &NOTHING, want, kept.as_deref_mut()))
+        let kept = frame.kept.as_deref_mut();
+        let exec = &self.exec.fixed;
+        what(Interpreter::new(exec, snapshot, bindings, &self.own, &NOTHING, want, kept).through(frame.flow))
     }
 
     /// Everything has been enqueued, called or given up: the submission ends when the device is done.
@@ -273,7 +289,7 @@ impl Deferred {
                 (true, Some(last)) => Ends { last: Some(last), ..Ends::default() },
                 (true, None) => {
                     let want = Want { first: false, last: true };
-                    self.carry_out(&mut progress, want, |of| of.after_blocks()).unwrap_or_default()
+                    self.carry_out(&mut progress, ROOT, want, |of| of.after_blocks()).unwrap_or_default()
                 }
                 // Some commands may run after the last whole partition.
                 (false, _) => Ends::default(),

@@ -25,7 +25,7 @@ use crate::exec::submit::interpreter::{self, Ends, Interpreter, Stopped, Want};
 use crate::exec::submit::leftovers::Leftovers;
 use crate::exec::submit::result_slots::Ring;
 use crate::exec::submit::snapshot::{Set, Snapshot};
-use crate::exec::submit::submission_state::{RetainedMemory, Stage, SubmissionState};
+use crate::exec::submit::submission_state::{ControlState, RetainedMemory, Stage, SubmissionState};
 use crate::exec::submit::user_event::ReservedUserEvent;
 use crate::exec::submit::work::Work;
 use crate::exec::tune::autotuner::Autotuner;
@@ -252,7 +252,7 @@ impl ExecutableState {
             return Err(MemoryError::HeldByHost { kind: held.kind() }.into());
         }
         bindings.slots = self.take_slots(exec)?;
-        if blockers.is_empty() && exec.plan.tasks.is_empty() {
+        if blockers.is_empty() && exec.plan.main().tasks.is_empty() {
             return Ok(Accepted::Enqueued(self.submit_now(exec, &mut exclusive, queue, waits, bindings, observed)?));
         }
         let results = exec.held_results(bindings);
@@ -333,7 +333,7 @@ impl ExecutableState {
             // The queues wait for each other, so all must be flushed.
             self.leftovers.flush.extend(std::iter::once(queue).chain(others).cloned());
         }
-        let mut kept = snapshot.stream_events(exec);
+        let mut kept = snapshot.events_of(snapshot.schedule(exec));
         let outcome = Interpreter::new(exec, snapshot, bindings, queue, &waits, want, kept.as_deref_mut()).all();
         retained.put(&mut bindings.inputs);
         match outcome {
@@ -422,7 +422,8 @@ impl ExecutableState {
         let Some(last) = ends.last.filter(|_| observed) else { return Ok(None) };
         let stage =
             Stage::Enqueued { queue: target, first: ends.first, last: last.clone(), other_ends: ends.other_ends };
-        let state = SubmissionState::new(exec.context.clone(), Some(queue), retained, stage, last, log, timer, None);
+        let state =
+            SubmissionState::new(exec.context.clone(), Some(queue), retained, stage, last, log, timer, None, None);
         Ok(Some((Arc::new(state), results)))
     }
 
@@ -452,7 +453,7 @@ impl ExecutableState {
         exclusive.each().for_each(|uses| uses.running.iter().for_each(|running| begin.extend(&running.gates())));
         let mut gates = begin.clone();
         bindings.events.iter().filter_map(External::blocker).for_each(|blocker| gates.extend(&blocker.gates()));
-        let has_tasks = !exec.plan.tasks.is_empty();
+        let has_tasks = !exec.plan.main().tasks.is_empty();
         let HeldQueue { entered, gate, id, after_gate } = hold(queue, waits, gates, has_tasks, Hold::Event)?;
         begin.extend(&entered.gates());
         let signals = bindings.events.iter().filter_map(External::signal);
@@ -463,7 +464,9 @@ impl ExecutableState {
         self.leftovers.flush.push(queue.clone());
         let (context, memory, log) = (exec.context.clone(), retained.clone(), bindings.log.clone());
         let stops = timer.clone();
-        let state = SubmissionState::new(context, Some(queue), memory, Stage::Deferred, after_gate, log, stops, id);
+        let control = ControlState::new(exec.controls());
+        let stage = Stage::Deferred;
+        let state = SubmissionState::new(context, Some(queue), memory, stage, after_gate, log, stops, id, control);
         let state = Arc::new(state);
         exclusive.each().for_each(|uses| uses.deferred = Some(Arc::clone(&state)));
         self.leftovers.timer = timer;

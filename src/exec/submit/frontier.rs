@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::plan::{Partition, Plan, TaskPlan};
+use crate::plan::{Flow, Partition, TaskPlan};
 
 /// How far a submission has come.
 #[derive(Debug, Default)]
@@ -42,8 +42,8 @@ enum News {
 }
 
 impl Frontier {
-    pub(in crate::exec) fn new(plan: &Plan) -> Self {
-        Self::of(&plan.partitions, &plan.tasks)
+    pub(in crate::exec) fn new(flow: &Flow) -> Self {
+        Self::of(&flow.partitions, &flow.tasks)
     }
 
     fn of(partitions: &[Partition], tasks: &[TaskPlan]) -> Self {
@@ -64,8 +64,8 @@ impl Frontier {
 
     /// Enqueues the partitions that can be enqueued, and those that can be then. `enqueue` does so, and returns whether
     /// that succeeded. Returns the tasks that can run.
-    pub(in crate::exec) fn go_on(&mut self, plan: &Plan, enqueue: impl FnMut(usize) -> bool) -> Vec<usize> {
-        self.advance(&plan.partitions, &plan.tasks, enqueue)
+    pub(in crate::exec) fn go_on(&mut self, flow: &Flow, enqueue: impl FnMut(usize) -> bool) -> Vec<usize> {
+        self.advance(&flow.partitions, &flow.tasks, enqueue)
     }
 
     fn advance(
@@ -106,9 +106,9 @@ impl Frontier {
     }
 
     /// A task has returned. One that failed may have been the one to complete an event, so it is given up.
-    pub(in crate::exec) fn task_ended(&mut self, plan: &Plan, task: usize, well: bool) {
+    pub(in crate::exec) fn task_ended(&mut self, flow: &Flow, task: usize, well: bool) {
         self.given_up.extend((!well).then_some(task));
-        self.apply(&plan.partitions, &plan.tasks, News::Task(task, well));
+        self.apply(&flow.partitions, &flow.tasks, News::Task(task, well));
     }
 
     fn apply(&mut self, partitions: &[Partition], tasks: &[TaskPlan], first: News) {

@@ -18,7 +18,7 @@ use crate::exec::finalized::Finalized;
 use crate::exec::submit::bindings::SubmissionBindings;
 use crate::exec::submit::replay::{self, ReplayError};
 use crate::exec::submit::snapshot::Snapshot;
-use crate::plan::{Instruction, Path, Schedule};
+use crate::plan::{Flow, Instruction, Path, Schedule};
 
 /// Which events are wanted.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +65,7 @@ pub(in crate::exec) struct Interpreter<'a> {
     exec: &'a Finalized,
     snapshot: &'a Snapshot,
     bindings: &'a SubmissionBindings,
+    flow: &'a Flow,
     schedule: &'a Schedule,
     queue: &'a DriverQueue,
     /// The steps that are enqueued together, for the first and last event and for error texts.
@@ -82,12 +83,16 @@ impl Snapshot {
     /// Returns the schedule of the snapshot's strategy.
     pub(in crate::exec) fn schedule<'a>(&self, exec: &'a Finalized) -> &'a Schedule {
         let on_streams = exec.plan.on_streams.as_ref().filter(|_| self.strategy.path == Path::Queues);
-        on_streams.unwrap_or(&exec.plan.schedule)
+        on_streams.unwrap_or(&exec.plan.main().schedule)
     }
 
-    /// Returns room for the events that the schedule keeps.
-    pub(in crate::exec) fn stream_events(&self, exec: &Finalized) -> Option<Box<StreamEvents>> {
-        let schedule = self.schedule(exec);
+    /// Returns the schedule of a flow.
+    pub(in crate::exec) fn schedule_of<'a>(&self, exec: &'a Finalized, flow: usize) -> &'a Schedule {
+        if flow == 0 { self.schedule(exec) } else { &exec.plan.flows[flow].schedule }
+    }
+
+    /// Returns room for the events that a schedule keeps.
+    pub(in crate::exec) fn events_of(&self, schedule: &Schedule) -> Option<Box<StreamEvents>> {
         if schedule.events == 0 {
             return None;
         }
@@ -112,9 +117,15 @@ impl<'a> Interpreter<'a> {
         want: Want,
         kept: Option<&'a mut StreamEvents>,
     ) -> Self {
-        let schedule = snapshot.schedule(exec);
-        let (ends, steps) = (Ends::default(), 0..exec.plan.steps.len());
-        Self { exec, snapshot, bindings, schedule, queue, steps, want, waits, kept, under_way: false, ends }
+        let (flow, schedule) = (exec.plan.main(), snapshot.schedule(exec));
+        let (ends, steps) = (Ends::default(), flow.steps.clone());
+        Self { exec, snapshot, bindings, flow, schedule, queue, steps, want, waits, kept, under_way: false, ends }
+    }
+
+    /// Carries out something of another flow than that of the graph itself.
+    pub(in crate::exec) fn through(mut self, flow: usize) -> Self {
+        (self.flow, self.schedule) = (&self.exec.plan.flows[flow], self.snapshot.schedule_of(self.exec, flow));
+        self
     }
 
     /// Carries out everything, in a schedule without host tasks.
@@ -132,7 +143,7 @@ impl<'a> Interpreter<'a> {
 
     /// Carries out a block, after others of the same submission.
     pub(in crate::exec) fn block(mut self, block: usize) -> Result<Ends, Stopped> {
-        self.steps = self.exec.plan.partitions[block].steps.clone();
+        self.steps = self.flow.partitions[block].steps.clone();
         self.mark_start()?;
         self.carry_out(self.schedule.blocks[block].clone())?;
         Ok(self.ends)

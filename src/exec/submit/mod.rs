@@ -31,6 +31,8 @@
 //! | `queue_host_task.rs`, `queue_native_command.rs` | host tasks, maps and native commands given to a queue |
 //! | `trampoline.rs` | calls that would recurse over a chain of submissions run one after the other |
 //! | `work.rs` | what a deferred submission runs, and what it holds until it has ended |
+//! | `control.rs` | branches and loops: the host decides |
+//! | `frames.rs` | the graph itself, and the turns of bodies that are going on |
 //! | `frontier.rs` | what of a deferred submission can go on, as plain data |
 //! | `leftovers.rs` | what is dropped, and queues that are flushed, after the lock is released |
 //!
@@ -44,12 +46,14 @@ pub(in crate::exec) mod bindings;
 pub(in crate::exec) mod blocker;
 pub(in crate::exec) mod builder;
 pub(in crate::exec) mod completion;
+pub(in crate::exec) mod control;
 mod deferred;
 pub(in crate::exec) mod dependency;
 pub(in crate::exec) mod exclusive;
 pub(in crate::exec) mod executable_state;
 pub(in crate::exec) mod external_events;
 pub(in crate::exec) mod formatting;
+mod frames;
 mod frontier;
 pub(in crate::exec) mod interpreter;
 pub(in crate::exec) mod leftovers;

@@ -8,9 +8,10 @@ use crate::cl::completion::event_reaper;
 use crate::cl::memory::host::{Completed, Element};
 use crate::cl::objects::event;
 use crate::error::{RecordError, Result, SubmitError};
+use crate::exec::control_node::{self, ControlHandle};
 use crate::exec::executable::Executable;
 use crate::exec::sub_graph::SubGraph;
-use crate::exec::submit::bindings::Results;
+use crate::exec::submit::bindings::{HeldResult, Results};
 use crate::exec::submit::submission_state::{self, Stage, SubmissionState};
 use crate::graph::{HostRead, ResultGuard};
 use crate::handles::Port;
@@ -183,22 +184,67 @@ impl Submission {
     /// executable. Drop it when the data are no longer needed.
     ///
     /// # Errors
-    /// [`SubmitError::NotComplete`]; [`SubmitError::NotAResult`]; the error of the submission if it failed;
-    /// [`RecordError::Recorded`]; [`crate::DriverError`] if the driver refuses the query.
+    /// [`SubmitError::NotComplete`]; [`SubmitError::NotAResult`]; [`SubmitError::NotRun`] for a read in a body of a branch
+    /// or loop that had no turn; the error of the submission if it failed; [`RecordError::Recorded`];
+    /// [`crate::DriverError`] if the driver refuses the query.
     pub fn get<T: Element>(&self, read: &HostRead<T>) -> Result<ResultGuard<T>> {
         let node = read.node();
         let part = Port { node, index: read.part() };
         let state = self.state("asked for results")?;
         let results = if let Kind::Run(_, Some(results)) = &self.0 { &**results } else { &[] };
-        let found = results.binary_search_by_key(&part, |(of, _)| *of);
-        let (_, slot) = &results[found.map_err(|_| SubmitError::NotAResult { node })?];
+        let found = results.binary_search_by_key(&part, |held| held.port);
+        let HeldResult { flow, slot, .. } = &results[found.map_err(|_| SubmitError::NotAResult { node })?];
         match state.stage()? {
             Stage::Done(outcome) => outcome?,
             Stage::Deferred | Stage::Staged(_) | Stage::Enqueued { .. } => {
                 return Err(SubmitError::NotComplete.into());
             }
         }
+        if *flow > 0 && !state.has_run(*flow as usize) {
+            return Err(SubmitError::NotRun { node }.into());
+        }
         Ok(ResultGuard::new(Arc::clone(slot), Completed::witnessed()))
+    }
+
+    /// Stops the submission at the next decision of a branch or loop: it fails with [`SubmitError::Cancelled`].
+    ///
+    /// What is enqueued already still runs, so memory is as the last whole turn left it. A submission that has no branch
+    /// or loop, or that makes no decision any more, is not stopped, and ends as it would have. May be called from any
+    /// thread, and again.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Error, Finalize, Graph, Queue, SubmitError};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let (on, rounds) = (Buffer::from_slice(&queue, &[1_u32])?, Buffer::<u32>::new(&queue, 1)?);
+    /// let body = Graph::new(&queue)?;
+    /// body.fill(&rounds, 7).add()?;
+    /// let graph = Graph::new(&queue)?;
+    /// graph.repeat_while(&on, &body.finalize(Finalize::new())?).add()?; // for ever
+    /// let run = graph.finalize(Finalize::new())?.submit(&queue)?;
+    /// run.cancel()?;
+    /// assert!(matches!(run.wait(), Err(Error::Submit(SubmitError::Cancelled { .. }))));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`RecordError::Recorded`] if the queue recorded.
+    pub fn cancel(&self) -> Result<()> {
+        self.state("cancelled")?.cancel();
+        Ok(())
+    }
+
+    /// Returns how many turns a loop had so far; for a branch, how often it ran a body. Nothing is waited for.
+    ///
+    /// A loop that is in a body of another one has all turns together.
+    ///
+    /// # Errors
+    /// [`SubmitError::NotAControl`] if the executable of the submission has no such branch or loop;
+    /// [`RecordError::Recorded`] if the queue recorded.
+    pub fn turns(&self, of: &impl ControlHandle) -> Result<u64> {
+        let port = control_node::port(of);
+        let turns = self.state("asked for its turns")?.turns(port);
+        Ok(turns.ok_or(SubmitError::NotAControl { node: port.node })?)
     }
 
     /// Returns when the submission and its nodes ran. Further calls return the same times. [`Profile`] has an example.

@@ -1,6 +1,7 @@
 //! The progress and outcome of a submission, shared by its handles and by the code that sees it end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -17,6 +18,7 @@ use crate::cl::objects::event::{self, DriverEvent, Gate};
 use crate::cl::objects::queue::DriverQueue;
 use crate::error::{DriverError, Result, SubmitError};
 use crate::exec::submit::trampoline::run;
+use crate::handles::Port;
 use crate::ir::DataId;
 use crate::report::profile::Log;
 
@@ -37,6 +39,26 @@ pub(in crate::exec) struct SubmissionState {
     log: Option<Arc<Log>>,
     /// The timer that stops at the end. None if the submission is not timed.
     timer: Option<Arc<CompletionTimer>>,
+    /// Its branches and loops. None if it has none.
+    control: Option<Box<ControlState>>,
+}
+
+/// The branches and loops of a submission.
+pub(in crate::exec) struct ControlState {
+    cancelled: AtomicBool,
+    /// How many turns each had.
+    turns: Mutex<BTreeMap<Port, u64>>,
+    /// The flows that had a turn.
+    ran: Mutex<BTreeSet<usize>>,
+}
+
+impl ControlState {
+    pub(in crate::exec) fn new(controls: impl Iterator<Item = Port>) -> Option<Box<Self>> {
+        let turns: BTreeMap<Port, u64> = controls.map(|port| (port, 0)).collect();
+        let none = turns.is_empty();
+        let this = Self { cancelled: AtomicBool::new(false), turns: Mutex::new(turns), ran: Mutex::default() };
+        (!none).then(|| Box::new(this))
+    }
 }
 
 /// Data in place of the executable's own, sorted by id. The last one for an id counts.
@@ -124,12 +146,43 @@ impl SubmissionState {
         log: Option<Arc<Log>>,
         timer: Option<Arc<CompletionTimer>>,
         gate: Option<GateId>,
+        control: Option<Box<ControlState>>,
     ) -> Self {
         let (listeners, wakers) = (Vec::new(), BTreeMap::new());
         let phase = Mutex::new(Phase { stage, listeners, wakers, reaps: false, sleepers: 0 });
         let in_order = queue.filter(|queue| !queue.properties().out_of_order);
         let queue = in_order.map(|queue| queue.raw().addr());
-        Self { context, queue, gate, inputs, event, phase, changed: Condvar::new(), log, timer }
+        Self { context, queue, gate, inputs, event, phase, changed: Condvar::new(), log, timer, control }
+    }
+
+    /// Ends the submission at its next decision.
+    pub(in crate::exec) fn cancel(&self) {
+        if let Some(control) = &self.control {
+            control.cancelled.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(in crate::exec) fn is_cancelled(&self) -> bool {
+        self.control.as_ref().is_some_and(|control| control.cancelled.load(Ordering::Relaxed))
+    }
+
+    /// Notes that a branch or loop begins a turn of a flow.
+    pub(in crate::exec) fn turn(&self, of: Port, flow: usize) {
+        let Some(control) = &self.control else { return };
+        *control.turns.lock().unwrap_or_else(PoisonError::into_inner).entry(of).or_default() += 1;
+        control.ran.lock().unwrap_or_else(PoisonError::into_inner).insert(flow);
+    }
+
+    /// Returns how many turns a branch or loop had. None if there is no such branch or loop.
+    pub(in crate::exec) fn turns(&self, of: Port) -> Option<u64> {
+        let turns = &self.control.as_ref()?.turns;
+        turns.lock().unwrap_or_else(PoisonError::into_inner).get(&of).copied()
+    }
+
+    /// Returns whether a flow had a turn.
+    pub(in crate::exec) fn has_run(&self, flow: usize) -> bool {
+        let ran = |control: &ControlState| control.ran.lock().unwrap_or_else(PoisonError::into_inner).contains(&flow);
+        self.control.as_deref().is_some_and(ran)
     }
 
     /// A host task of the submission runs on this thread.

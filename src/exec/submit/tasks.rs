@@ -24,7 +24,7 @@ use crate::error::{DriverError, Result, SubmitError};
 use crate::exec::submit::bindings::{External, SubmissionBindings};
 use crate::exec::submit::blocker::Blocker;
 use crate::exec::submit::deferred::Deferred;
-use crate::exec::submit::frontier::Frontier;
+use crate::exec::submit::frames::{Frame, ROOT, TaskAt, Turn};
 use crate::exec::submit::user_event::ReservedUserEvent;
 use crate::graph::nodes::host_task::{TaskFn, TaskSubmission};
 use crate::graph::ports::Scope;
@@ -32,8 +32,18 @@ use crate::handles::Port;
 use crate::handles::{Node, NodeKind};
 use crate::ir::{Mode, NodeId};
 
+/// What came of a task.
+enum Called {
+    Ended(Result<()>),
+    /// It is a branch or loop, which decides now.
+    Decides,
+    /// It waits for an event, after which it continues by itself.
+    Later,
+}
+
 /// What a task does.
 enum What {
+    Control,
     Function(TaskFn),
     /// None: the event has come.
     Wait(Option<Blocker>),
@@ -42,7 +52,14 @@ enum What {
 }
 
 /// A task that can run once these events are complete.
-pub(in crate::exec) type RunnableTask = (usize, SmallVec<[DriverEvent; 1]>);
+pub(in crate::exec) type RunnableTask = (TaskAt, SmallVec<[DriverEvent; 1]>);
+
+/// What a thread for tasks does next.
+pub(in crate::exec) enum Job {
+    Task(RunnableTask),
+    /// A branch or loop decides what it does next.
+    Decide(Turn),
+}
 
 impl Deferred {
     /// Has tasks run: one by the caller, if that is a thread for tasks; one for each of the submission's queues by a
@@ -84,93 +101,123 @@ impl Deferred {
             let text = "no thread could be started for it, and all threads for host tasks wait".to_owned();
             let (node, what) = (this.node(task), this.describe(task));
             let next = this.ended(task, Err(SubmitError::HostTask { node, what, text }.into()));
-            next.into_iter().for_each(|runnable| this.start_task(runnable));
+            this.start(next);
         });
+    }
+
+    /// Has a thread for tasks do what a thread of clgraph's own has met.
+    fn start(self: &Arc<Self>, next: Option<Job>) {
+        match next {
+            Some(Job::Task(runnable)) => self.start_task(runnable),
+            Some(Job::Decide(turn)) => {
+                let this = Arc::clone(self);
+                workers::run(move || this.go(Job::Decide(turn)));
+            }
+            None => {}
+        }
     }
 
     /// Runs a task, and those that can run then, on a thread for tasks.
     fn run(self: Arc<Self>, first: RunnableTask) {
+        self.go(Job::Task(first));
+    }
+
+    fn go(self: Arc<Self>, first: Job) {
         let mut next = Some(first);
-        while let Some((task, events)) = next.take() {
-            let Some(outcome) = self.call(task, events) else { return };
-            next = self.ended(task, outcome);
+        while let Some(job) = next.take() {
+            next = match job {
+                Job::Decide(turn) => self.decide(turn),
+                Job::Task((task, events)) => match self.call(task, events) {
+                    Called::Ended(outcome) => self.ended(task, outcome),
+                    Called::Decides => self.decide(Turn { of: task, turns: 0, last: None, failed: false }),
+                    Called::Later => return,
+                },
+            };
         }
     }
 
     /// Continues after an external event.
-    fn resume(self: Arc<Self>, task: usize, outcome: Result<()>) {
+    fn resume(self: Arc<Self>, task: TaskAt, outcome: Result<()>) {
         self.state.staged(None);
         let node = self.node(task);
         let outcome =
             outcome.map_err(|cause| SubmitError::ExternalEvent { node, cause: Box::new(cause.root()) }.into());
         // On a thread for tasks: this is one for jobs of clgraph's own.
-        if let Some(next) = self.ended(task, outcome) {
-            self.start_task(next);
-        }
+        let next = self.ended(task, outcome);
+        self.start(next);
     }
 
-    /// Notes that a task has ended. Returns one that can run then, for this thread.
-    fn ended(self: &Arc<Self>, task: usize, outcome: Result<()>) -> Option<RunnableTask> {
+    /// Notes that a task has ended. Returns what this thread can do then.
+    pub(in crate::exec) fn ended(self: &Arc<Self>, task: TaskAt, outcome: Result<()>) -> Option<Job> {
         let mut next = None;
-        {
-            let mut progress = self.lock();
-            let before = progress.enqueued;
-            let well = outcome.is_ok();
-            if let Err(error) = outcome {
-                progress.failure.get_or_insert(error);
-            }
-            progress.frontier.task_ended(&self.exec.fixed.plan, task, well);
-            let runnable = self.go_on(&mut progress);
-            let (over, grown) = (progress.frontier.is_over(), progress.enqueued > before);
-            drop(progress);
-            if grown {
-                self.flush();
-            }
-            self.tell_given_up();
-            self.dispatch(runnable.into_iter(), Some(&mut next));
-            if over {
-                self.end(true);
-            }
+        let mut progress = self.lock();
+        let before = progress.enqueued;
+        let well = outcome.is_ok();
+        if let Err(error) = outcome {
+            progress.failure.get_or_insert(error);
         }
-        next
+        if let Some(frame) = progress.frames.get_mut(task.frame) {
+            frame.failed |= !well;
+            frame.frontier.task_ended(&self.exec.fixed.plan.flows[task.flow], task.task, well);
+        }
+        let runnable = self.go_on(&mut progress, task.frame);
+        let is_over = progress.frames.get(task.frame).is_none_or(|frame| frame.frontier.is_over());
+        // A turn that is over: its branch or loop goes on.
+        let turn = if is_over { progress.frames.leave(task.frame) } else { None };
+        let grown = progress.enqueued > before;
+        drop(progress);
+        if grown {
+            self.flush();
+        }
+        self.tell_given_up();
+        self.dispatch(runnable.into_iter(), Some(&mut next));
+        if let Some(turn) = turn {
+            return Some(Job::Decide(turn));
+        }
+        if is_over && task.frame == ROOT {
+            self.end(true);
+        }
+        next.map(Job::Task)
     }
 
-    /// Waits for the device, and does what the task is. None if the task waits for an event, after which it continues
-    /// by itself.
-    fn call(self: &Arc<Self>, task: usize, events: SmallVec<[DriverEvent; 1]>) -> Option<Result<()>> {
+    /// Waits for the device, and does what the task is.
+    fn call(self: &Arc<Self>, task: TaskAt, events: SmallVec<[DriverEvent; 1]>) -> Called {
         for event in &events {
             let waits = DeviceWait::begin();
             if waits.is_none() && event.may_run() {
                 let (this, again) = (Arc::clone(self), events.clone());
                 event_reaper::when_done(event.clone(), move |_| this.start_task((task, again)));
-                return None;
+                return Called::Later;
             }
             let outcome = event.wait_surely();
             drop(waits);
             let wrong = if event_reaper::is_over(&outcome) { SubmitError::CommandFailed } else { SubmitError::Driver };
             if let Err(error) = outcome {
-                return Some(Err(wrong(error).into()));
+                return Called::Ended(Err(wrong(error).into()));
             }
         }
         let event = events.last().cloned();
         match self.what(task) {
-            None => Some(Ok(())),
+            None => Called::Ended(Ok(())),
+            Some(What::Control) => {
+                self.state.staged(None);
+                Called::Decides
+            }
             Some(What::Function(function)) => {
                 self.state.staged(None);
                 let _inside = self.state.enter_task();
                 let (node, begin) = (self.node(task), Instant::now());
-                let calling =
-                    Calling { submission: self, node: self.exec.fixed.plan.tasks[task].node, lost: OnceCell::new() };
+                let calling = Calling { submission: self, at: task, node: self.task_node(task), lost: OnceCell::new() };
                 let outcome = function.call(&calling);
                 let kept = |error| format!("memory that the task mapped could not be unmapped: {error}");
                 let unmapped = calling.unmapped().map_err(kept);
                 self.log(task, event, begin);
                 let failed = |text| SubmitError::HostTask { node, what: self.describe(task), text }.into();
-                Some(outcome.and(unmapped).map_err(failed))
+                Called::Ended(outcome.and(unmapped).map_err(failed))
             }
             Some(What::Wait(None)) => {
                 self.log(task, event, Instant::now());
-                Some(Ok(()))
+                Called::Ended(Ok(()))
             }
             Some(What::Wait(Some(blocker))) => {
                 let (this, begin) = (Arc::clone(self), Instant::now());
@@ -178,7 +225,7 @@ impl Deferred {
                     this.log(task, event, begin);
                     workers::run(move || this.resume(task, outcome));
                 });
-                None
+                Called::Later
             }
             Some(What::Signal(reserved)) => {
                 self.state.staged(None);
@@ -187,52 +234,61 @@ impl Deferred {
                     reserved.end(Ok(()));
                 }
                 self.log(task, event, begin);
-                Some(Ok(()))
+                Called::Ended(Ok(()))
             }
         }
     }
 
     /// Records when a task ran, until now.
-    fn log(&self, task: usize, after: Option<DriverEvent>, begin: Instant) {
+    fn log(&self, task: TaskAt, after: Option<DriverEvent>, begin: Instant) {
         if let Some(log) = self.state.log() {
-            log.host(task, after, begin);
+            log.host(self.exec.fixed.plan.flows[task.flow].first_task + task.task, after, begin);
         }
     }
 
     /// Returns what a task does. This hands out its events.
-    fn what(&self, task: usize) -> Option<What> {
+    fn what(&self, task: TaskAt) -> Option<What> {
+        let node = self.task_node(task);
         let mut progress = self.lock();
         let work = progress.work.as_mut()?;
         let tables = &work.snapshot.values.tables;
-        match tables.ir.command(self.exec.fixed.plan.tasks[task].node) {
+        match tables.ir.command(node) {
             Command::Task(task) => tables.tasks.get(task.index()).cloned().map(What::Function),
             Command::Event { event, .. } => work.bindings.events.get_mut(event.index()).map(|event| match event {
                 External::Wait(blocker) => What::Wait(blocker.take()),
                 External::Signal(reserved) => What::Signal(reserved.take()),
             }),
+            Command::Control(_) => Some(What::Control),
             _ => None,
         }
     }
 
     /// Describes a task, for error texts.
-    fn describe(&self, task: usize) -> String {
-        let node = self.exec.fixed.plan.tasks[task].node;
+    fn describe(&self, task: TaskAt) -> String {
+        let node = self.task_node(task);
         let progress = self.lock();
         let tables = progress.work.as_ref().map(|work| &work.snapshot.values.tables);
         tables.map_or_else(|| NodeKind::HostTask.to_string(), |tables| tables.describe(node))
     }
 
-    fn node(&self, task: usize) -> Node {
-        self.exec.fixed.node(self.exec.fixed.origins.of(self.exec.fixed.plan.tasks[task].node).node)
+    /// Returns the planned node of a task.
+    pub(in crate::exec) fn task_node(&self, task: TaskAt) -> NodeId {
+        self.exec.fixed.plan.flows[task.flow].tasks[task.task].node
+    }
+
+    pub(in crate::exec) fn node(&self, task: TaskAt) -> Node {
+        self.exec.fixed.node(self.exec.fixed.origins.of(self.task_node(task)).node)
     }
 
     /// Fails events that will never be completed, as soon as that is known.
     pub(in crate::exec) fn tell_given_up(&self) {
         let mut progress = self.lock();
-        let given_up = progress.frontier.take_given_up();
+        // Bodies have no events.
+        let given_up = progress.frames.get_mut(ROOT).map(|frame| frame.frontier.take_given_up()).unwrap_or_default();
         let failure = progress.failure.clone();
         drop(progress);
         for task in given_up {
+            let task = TaskAt { frame: ROOT, flow: 0, task };
             if let (Some(What::Signal(Some(reserved))), Some(error)) = (self.what(task), &failure) {
                 reserved.end(Err(error.clone()));
             }
@@ -243,6 +299,7 @@ impl Deferred {
 /// A host task that runs.
 struct Calling<'a> {
     submission: &'a Deferred,
+    at: TaskAt,
     node: NodeId,
     /// What could not be unmapped, where it maps memory.
     lost: OnceCell<Lost>,
@@ -259,14 +316,20 @@ impl TaskSubmission for Calling<'_> {
     fn result(&self, read: Port, scope: &Scope) -> Result<Arc<Slot>> {
         let exec = &self.submission.exec.fixed;
         let at = scope.result(&exec.ports, read)?.index();
-        let place = exec.partitions_of.reads.get(at);
-        if !place.is_some_and(|(node, _)| exec.is_after(self.node, *node)) {
+        let place = exec.partitions_of.reads.get(at).copied();
+        if !place.is_some_and(|(node, _)| exec.is_after(self.node, node)) {
             let task = exec.node(exec.origins.of(self.node).node);
             return Err(SubmitError::NotAfterRead { task, read: read.node }.into());
         }
         let progress = self.submission.lock();
         // A task waits for everything before it, so the read is complete, unless it was never enqueued.
-        let is_complete = place.is_some_and(|(_, part)| progress.frontier.is_enqueued(*part as usize));
+        let is_complete = place.is_some_and(|(_, (flow, partition))| {
+            match progress.frames.around(self.at.frame, flow as usize) {
+                Some(frame) => frame.frontier.is_enqueued(partition as usize),
+                // A body of a branch or loop that is over.
+                None => self.submission.state.has_run(flow as usize),
+            }
+        });
         let slot = progress.work.as_ref().and_then(|work| work.bindings.slots.get(at)).filter(|_| is_complete);
         Ok(Arc::clone(slot.ok_or(SubmitError::NotComplete)?))
     }
@@ -277,19 +340,26 @@ impl TaskSubmission for Calling<'_> {
         if data.len() != expected {
             return Err(SubmitError::InputSize { node, expected, given: data.len() }.into());
         }
-        let place = exec.partitions_of.writes.get(&id);
-        let is_after = place.is_some_and(|(write, _)| exec.is_after(*write, self.node));
+        let place = exec.partitions_of.writes.get(&id).copied();
+        let is_after = place.is_some_and(|(write, _)| exec.is_after(write, self.node));
         let mut progress = self.submission.lock();
-        let is_of = |state: fn(&Frontier, usize) -> bool| {
-            is_after && place.is_some_and(|(_, part)| state(&progress.frontier, *part as usize))
+        let (is_given_up, is_held) = match place.filter(|_| is_after) {
+            Some((_, (flow, partition))) => match progress.frames.around(self.at.frame, flow as usize) {
+                Some(Frame { frontier, .. }) => {
+                    (frontier.is_given_up(partition as usize), frontier.is_held(partition as usize))
+                }
+                // A body of a branch or loop that is not over: each turn takes the data that is there then.
+                None => (false, true),
+            },
+            None => (false, false),
         };
-        if is_of(Frontier::is_given_up) {
+        if is_given_up {
             // Something else before the write has failed, so nobody will need the data.
             drop(progress);
             drop(data);
             return Ok(());
         }
-        if !is_of(Frontier::is_held) {
+        if !is_held {
             return Err(SubmitError::InputTaken { node }.into());
         }
         let Some(work) = &mut progress.work else { return Err(SubmitError::InputTaken { node }.into()) };

@@ -70,6 +70,7 @@ impl UserEvent {
             None,
             None,
             Some(id),
+            None,
         ));
         let pending = Mutex::new(Pending { gate: Some(gate), reserved: false });
         Ok(Self(Arc::new(Inner { state, pending })))

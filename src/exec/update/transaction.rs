@@ -19,7 +19,7 @@ use crate::exec::finalized::Finalized;
 use crate::exec::submit::executable_state::ExecutableState;
 use crate::exec::update::destinations::Unused;
 use crate::exec::update::editing::Touched;
-use crate::exec::update::updatable::Updatable;
+use crate::exec::update::updatable::{Inside, Updatable};
 use crate::graph::edit::undo::{Edit, Owned, empty};
 use crate::graph::nodes::request::Target;
 use crate::graph::{Flat, Graph, Nodes, Released, Tables, Writer};
@@ -204,13 +204,18 @@ impl Inner {
         // A graph that was dropped has no sub-graphs any more, but the executable still knows where they were.
         let has_children = !from.children.is_empty() || !updatable.children.is_empty();
         for node in nodes.iter().filter(|_| has_children) {
-            let Command::SubGraph(child) = from.ir.command(*node) else { continue };
-            let Some(child) = from.children.get(child.index()) else {
-                return (Err(UpdateError::GraphGone { node: self.fixed.node(*node) }.into()), OldObjects::default());
-            };
-            children.push((*node, child.of.id(), child.of.flat()));
+            for child in from.ir.executables(*node) {
+                let Some(child) = from.children.get(child.index()) else {
+                    return (
+                        Err(UpdateError::GraphGone { node: self.fixed.node(*node) }.into()),
+                        OldObjects::default(),
+                    );
+                };
+                children.push((*node, child.of.id(), child.of.flat()));
+            }
         }
-        children.sort_unstable_by_key(|(node, ..)| *node);
+        // Those of one node stay in their order.
+        children.sort_by_key(|(node, ..)| *node);
         self.lock_state().edit(self, updatable, &Source { tables: from, reshaped, children }, nodes)
     }
 
@@ -240,7 +245,7 @@ struct Source<'a> {
     tables: &'a Tables,
     /// The nodes of which more than values has changed since they were added. None if another graph was finalized.
     reshaped: Option<&'a FxHashMap<NodeId, u32>>,
-    /// The sub-graphs among the listed nodes, in order: the node, the executable, and its values.
+    /// The executables in the listed nodes, in order: the node, the executable, and its values.
     children: Vec<(NodeId, u64, Flat)>,
 }
 
@@ -435,9 +440,9 @@ impl ExecutableState {
 }
 
 /// Assigns the values of a graph's nodes to planned nodes.
-fn assign(
-    updatable: &Updatable,
-    from: &Source<'_>,
+fn assign<'a>(
+    updatable: &'a Updatable,
+    from: &'a Source<'_>,
     nodes: &[NodeId],
     edit: &mut Edit,
     to: &mut Writer<'_>,
@@ -460,19 +465,25 @@ fn assign(
         }
         let differs =
             |why: String| Error::from(UpdateError::Differs { difference: format!("node {}: {why}", origin.0) });
-        let planned = updatable.planned(origin);
-        let child = from.children.binary_search_by_key(&origin, |(node, ..)| *node).ok().map(|at| &from.children[at]);
-        let (source, first) = match (child, updatable.children.get(&origin)) {
-            (None, None) => (from.tables, origin),
-            (Some((_, id, flat)), Some(is)) if id == is => (&*flat.tables, NodeId(0)),
-            (Some(_), Some(_)) => return Err(differs("it is a sub-graph of another executable".to_owned())),
-            (Some(_), None) => return Err(differs("it is a sub-graph, but in the executable it is not".to_owned())),
-            (None, Some(_)) => return Err(differs("it is not a sub-graph, but in the executable it is".to_owned())),
+        let first = from.children.partition_point(|(node, ..)| *node < origin);
+        let count = from.children[first..].iter().take_while(|(node, ..)| *node == origin).count();
+        let (children, inside) = (&from.children[first..first + count], updatable.children(origin));
+        match (children.is_empty(), inside.is_empty()) {
+            (false, true) => return Err(differs("it is a sub-graph, but in the executable it is not".to_owned())),
+            (true, false) => return Err(differs("it is not a sub-graph, but in the executable it is".to_owned())),
+            _ if children.len() != inside.len() || children.iter().zip(inside).any(|(new, is)| new.1 != is.id) => {
+                return Err(differs("it is a sub-graph of another executable".to_owned()));
+            }
+            _ => {}
+        }
+        // The node itself, unless it is no more than an executable; and what is inside it.
+        let own = updatable.own(origin).map(|node| (node, from.tables, origin));
+        let child = |((_, _, flat), is): (&'a (NodeId, u64, Flat), &'a Inside)| {
+            (0..flat.tables.ir.len() as u32).map(move |at| (NodeId(is.first.0 + at), &*flat.tables, NodeId(at)))
         };
-        for (at, node) in planned.enumerate() {
-            let node = NodeId(node);
-            let changed = edit.assign(to, node, source, NodeId(first.0 + at as u32)).map_err(differs)?;
-            if is_plain && child.is_none() {
+        for (node, source, at) in own.into_iter().chain(children.iter().zip(inside).flat_map(child)) {
+            let changed = edit.assign(to, node, source, at).map_err(differs)?;
+            if is_plain && children.is_empty() {
                 // The node is the graph's again, whatever another graph had assigned before.
                 if reshaped.remove(&node) {
                     settled.push(node);
@@ -500,7 +511,7 @@ fn check_conflicts(exec: &Inner, conflicts: &mut Option<Conflicts>, edit: &Edit,
         none => {
             let plan = &exec.fixed.plan;
             let steps = || plan.steps.iter().map(|step| step.node).collect();
-            none.insert(Conflicts::new(ir, if plan.tasks.is_empty() { steps() } else { plan.order.clone() }))
+            none.insert(Conflicts::new(ir, if plan.order.is_empty() { steps() } else { plan.order.clone() }))
         }
     };
     match conflicts.find(ir, edit.old_accesses().map(|(node, slot, _)| (node, slot))) {

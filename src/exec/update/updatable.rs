@@ -1,16 +1,26 @@
 //! What an updatable executable keeps of the graph that it was made of.
 
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
 
 use crate::caps::MutableCaps;
 use crate::command::Command;
 use crate::exec::build::arena::OwnMemory;
 use crate::graph::{Graph, Origins, StateRef, Tables};
-use crate::ir::NodeId;
 use crate::ir::topology::Topology;
+use crate::ir::{ChildId, NodeId};
 use crate::plan::{Path, Plan};
+
+/// An executable inside a node.
+pub(in crate::exec) struct Inside {
+    /// Its number.
+    pub(in crate::exec) id: u64,
+    /// The first of its planned nodes.
+    pub(in crate::exec) first: NodeId,
+}
 
 /// What an executable keeps if it is updatable.
 pub(in crate::exec) struct Updatable {
@@ -22,8 +32,10 @@ pub(in crate::exec) struct Updatable {
     topology: Arc<Topology>,
     /// By node: its first planned node, and to how many planned nodes it was inlined.
     written: Option<Vec<(NodeId, u32)>>,
-    /// By sub-graph node: the number of its executable.
-    pub(in crate::exec) children: HashMap<NodeId, u64>,
+    /// By node of the graph: the executables inside it.
+    pub(in crate::exec) children: FxHashMap<NodeId, Vec<Inside>>,
+    /// The branches and loops of the graph.
+    controls: BTreeSet<NodeId>,
     /// By planned node: its step.
     pub(in crate::exec) step_of: Vec<Option<u32>>,
     /// The native segments, in order.
@@ -52,16 +64,24 @@ impl Updatable {
         }
         let native = plan.segments.iter().filter(|segment| segment.path == Path::Native);
         let native = native.map(|segment| segment.steps.clone()).collect();
-        let child = |id: NodeId| match tables.ir.command(id) {
-            Command::SubGraph(child) => Some((id, tables.children[child.index()].of.id())),
-            _ => None,
-        };
+        let mut children: FxHashMap<NodeId, Vec<Inside>> = FxHashMap::default();
+        for node in tables.ir.ids() {
+            let Some((first, _)) = written.as_ref().and_then(|written| written.get(node.index())) else { continue };
+            let of = |child: ChildId| tables.children.get(child.index()).map(|child| &child.of);
+            // A sub-graph begins with its entry; a branch or loop with its own node and the entry of its first body.
+            let mut next = first.0 + u32::from(matches!(tables.ir.command(node), Command::Control(_)));
+            for child in tables.ir.executables(node).filter_map(of) {
+                children.entry(node).or_default().push(Inside { id: child.id(), first: NodeId(next + 1) });
+                next += child.nodes() as u32 + 1;
+            }
+        }
         Self {
             state: graph.state(),
             turn: Mutex::new(()),
             topology: Arc::clone(&tables.ir.topology),
             written,
-            children: tables.ir.ids().filter_map(child).collect(),
+            controls: tables.ir.ids().filter(|node| matches!(tables.ir.command(*node), Command::Control(_))).collect(),
+            children,
             step_of,
             native,
             mutable: graph.device().mutable(),
@@ -94,15 +114,19 @@ impl Updatable {
         }
     }
 
-    /// Returns the planned nodes of a node, in order: one node, or those of a sub-graph between its entry and its exit.
-    pub(in crate::exec) fn planned(&self, node: NodeId) -> Range<u32> {
+    /// Returns the planned node of a node, unless the node is a sub-graph, which is no more than the nodes inside it.
+    pub(in crate::exec) fn own(&self, node: NodeId) -> Option<NodeId> {
+        let is_sub_graph = self.children.contains_key(&node) && !self.controls.contains(&node);
         match &self.written {
-            None => node.0..node.0 + 1,
-            Some(written) => {
-                let (first, count) = written[node.index()];
-                if count == 1 { first.0..first.0 + 1 } else { first.0 + 1..first.0 + count - 1 }
-            }
+            _ if is_sub_graph => None,
+            None => Some(node),
+            Some(written) => written.get(node.index()).map(|(first, _)| *first),
         }
+    }
+
+    /// Returns the executables inside a node, in order.
+    pub(in crate::exec) fn children(&self, node: NodeId) -> &[Inside] {
+        self.children.get(&node).map_or(&[], Vec::as_slice)
     }
 
     pub(in crate::exec) fn mutable(&self) -> Option<MutableCaps> {

@@ -5,8 +5,8 @@ use crate::graph::edit::undo::Edit;
 use crate::graph::tables::Tables;
 use crate::graph::writer::Writer;
 use crate::ir::{
-    Access, AllocId, ById, ChildId, DataId, ExternalId, Ir, KernelId, NativeId, NodeId, ResultId, Span, TaskId, ViewId,
-    ViewKind,
+    Access, AllocId, Body, ById, ChildId, DataId, ExternalId, Ir, KernelId, NativeId, NodeId, ResultId, Span, TaskId,
+    ViewId, ViewKind,
 };
 
 /// What has changed about a node.
@@ -155,7 +155,7 @@ impl Edit {
                     (Command::Copy { .. } | Command::CopyRect(_) | Command::CopyImage(_), _) => {}
                     (Command::Fill { .. } | Command::Write { .. } | Command::Read { .. }, _) => {}
                     (Command::Empty | Command::Alloc(_) | Command::Free(_) | Command::SubGraph(_), _) => {}
-                    (Command::Task(_) | Command::Event { .. }, _) => {}
+                    (Command::Task(_) | Command::Event { .. } | Command::Control(_), _) => {}
                 }
                 let old = old.clone();
                 // The memory of an allocation was placed at finalize.
@@ -432,6 +432,26 @@ impl<'a> Translate<'a, ById, ById> for Assignment<'_, '_> {
 
     fn executable(&mut self, _: &'a ChildId) -> Result<ChildId, Mismatch> {
         Err(OTHER_KIND.to_owned())
+    }
+
+    /// The bodies stay, and their nodes get their values one by one.
+    fn bodies(&mut self, bodies: &'a Span) -> Result<Span, Mismatch> {
+        let Command::Control(old) = self.old else { return Err(OTHER_KIND.to_owned()) };
+        let (mine, new) = (old.bodies.of(&self.to.ir.bodies), bodies.of(&self.from.ir.bodies));
+        if mine.len() != new.len() {
+            let (mine, new) = (mine.len(), new.len());
+            return Err(format!("it has {mine} bodies, but {new} were given, and this number cannot change"));
+        }
+        let id = |tables: &Tables, child: ChildId| tables.children.get(child.index()).map(|child| child.of.id());
+        for (index, pair) in mine.iter().zip(new).enumerate() {
+            let (Body::Executable(mine), Body::Executable(new)) = pair else { continue };
+            if id(self.to, *mine) != id(self.from, *new) {
+                return Err(format!(
+                    "body {index} is another executable: give the same executable, whose values may have changed"
+                ));
+            }
+        }
+        Ok(old.bodies)
     }
 
     fn alloc(&mut self, alloc: &'a AllocId) -> Result<AllocId, Mismatch> {

@@ -107,7 +107,7 @@ impl Graph {
     }
 
     /// Replaces a node by a request of the same kind: the same node with other values.
-    pub(in crate::graph) fn replace<R: Request>(&self, node: Node, request: R, after: &After) -> Result<()> {
+    pub(crate) fn replace<R: Request>(&self, node: Node, request: R, after: &After) -> Result<()> {
         let subject = || format!("{} in place of {node}", request.subject());
         let mut state = self.lock();
         let why = || "a replacement keeps the edges of the node, so leave `after` out".to_owned();

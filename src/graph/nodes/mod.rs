@@ -47,6 +47,7 @@ pub(in crate::graph) mod after;
 pub(in crate::graph) mod argument;
 pub(in crate::graph) mod argument_checks;
 pub(crate) mod command_group;
+pub(crate) mod control;
 pub(in crate::graph) mod copier;
 pub(crate) mod external_event;
 pub(crate) mod fill;

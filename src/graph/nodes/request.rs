@@ -86,6 +86,8 @@ impl Refs for ByHandle {
     type Event = ();
     type Native = NativeFn;
     type Executable = Child;
+    /// A branch or loop is a request of its own.
+    type Bodies = Infallible;
     /// Allocations have numbers only in a graph.
     type Alloc = Infallible;
 }
@@ -177,6 +179,10 @@ impl<'a> Translate<'a, ByHandle, ById> for Lower<'_, '_> {
 
     fn executable(&mut self, executable: &'a Child) -> Result<ChildId, Full> {
         self.to.child(executable.clone()).ok_or(Full)
+    }
+
+    fn bodies(&mut self, never: &'a Infallible) -> Result<Span, Full> {
+        match *never {}
     }
 
     fn alloc(&mut self, never: &'a Infallible) -> Result<AllocId, Full> {

@@ -464,6 +464,13 @@ impl CommandRequest for Write {
     }
 }
 
+/// Checks that the host may read a region.
+pub(in crate::graph) fn check_read(target: &Target<'_>, src: &Region, what: &'static str) -> Result<(), BuildCause> {
+    target.check_context(src, what)?;
+    forbid(src, &what, CL_MEM_HOST_NO_ACCESS, "CL_MEM_HOST_NO_ACCESS", "a host read")?;
+    forbid(src, &what, CL_MEM_HOST_WRITE_ONLY, "CL_MEM_HOST_WRITE_ONLY", "a host read")
+}
+
 /// A read of memory into host memory, as a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
@@ -481,7 +488,6 @@ impl Request for Read {
 
     fn check(&self, target: &Target<'_>) -> Result<(), BuildCause> {
         let Self { src, align } = self;
-        target.check_context(src, "the source")?;
         if *align > Slot::ALIGN {
             return Err(BuildCause::NotSupported {
                 what: format!("reading elements with an alignment of {align} bytes"),
@@ -492,8 +498,7 @@ impl Request for Read {
                 ),
             });
         }
-        forbid(src, &"the source", CL_MEM_HOST_NO_ACCESS, "CL_MEM_HOST_NO_ACCESS", "a host read")?;
-        forbid(src, &"the source", CL_MEM_HOST_WRITE_ONLY, "CL_MEM_HOST_WRITE_ONLY", "a host read")
+        check_read(target, src, "the source")
     }
 
     fn lower(self, checked: Self::Checked, to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {

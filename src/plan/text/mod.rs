@@ -299,6 +299,7 @@ fn name_of(op: &Command<ById>) -> &'static str {
         Command::Hint { .. } => "hint",
         Command::Task(_) => "task",
         Command::Event { .. } => "event",
+        Command::Control(_) => "control",
         Command::Native { .. } => "native command",
         Command::Empty | Command::SubGraph(_) | Command::Alloc(_) | Command::Free(_) => "no command",
     }
@@ -306,12 +307,12 @@ fn name_of(op: &Command<ById>) -> &'static str {
 
 fn show(reader: &Reader, plan: &Plan) -> String {
     let mut text = String::new();
-    let task = |task: &u32| reader.names[plan.tasks[*task as usize].node.index()].clone();
+    let task = |task: &u32| reader.names[plan.flows[0].tasks[*task as usize].node.index()].clone();
     let list = |word: &str, tasks: &[u32]| match tasks {
         [] => String::new(),
         tasks => format!(" {word} {}", tasks.iter().map(task).collect::<Vec<_>>().join(" ")),
     };
-    for (at, partition) in plan.partitions.iter().enumerate().filter(|_| !plan.tasks.is_empty()) {
+    for (at, partition) in plan.flows[0].partitions.iter().enumerate().filter(|_| !plan.flows[0].tasks.is_empty()) {
         let names = plan.steps[partition.steps.clone()].iter().map(|step| &*reader.names[step.node.index()]);
         let names = names.collect::<Vec<_>>().join(" ");
         writeln!(
@@ -322,7 +323,7 @@ fn show(reader: &Reader, plan: &Plan) -> String {
         )
         .unwrap();
     }
-    for of in &plan.tasks {
+    for of in &plan.flows[0].tasks {
         let partitions: String = of.partitions.iter().map(|partition| format!(" partition {partition}")).collect();
         writeln!(text, "{} waits for{partitions}{}", reader.names[of.node.index()], list("task", &of.tasks)).unwrap();
     }
@@ -363,7 +364,7 @@ fn instructions(reader: &Reader, plan: &Plan, schedule: &Schedule) -> Vec<String
     let all = |range: &Range<usize>| schedule.instructions[range.clone()].iter().map(line).collect::<Vec<_>>();
     let mut lines = all(&schedule.begin);
     for (at, block) in schedule.blocks.iter().enumerate() {
-        if !plan.tasks.is_empty() {
+        if !plan.flows[0].tasks.is_empty() {
             lines.push(format!("partition {at}"));
         }
         lines.extend(all(block));
@@ -372,7 +373,7 @@ fn instructions(reader: &Reader, plan: &Plan, schedule: &Schedule) -> Vec<String
         lines.push("end".to_owned());
     }
     lines.extend(all(&schedule.end));
-    for (task, events) in plan.tasks.iter().zip(&schedule.tasks) {
+    for (task, events) in plan.flows[0].tasks.iter().zip(&schedule.tasks) {
         let events: Vec<_> = events.iter().map(u32::to_string).collect();
         lines.push(format!("{} waits for {}", reader.names[task.node.index()], events.join(" ")).trim_end().to_owned());
     }

@@ -302,7 +302,7 @@ fn native_commands_go_where_one_of_their_forms_can_go() {
         0: only in command buffers o
         0: in command buffers d
     "#]]
-    .assert_eq(&lines(&instructions(&reader, &whole, &whole.schedule)));
+    .assert_eq(&lines(&instructions(&reader, &whole, &whole.flows[0].schedule)));
     let slow = "replay (as asked)";
     assert_eq!(
         segments(GRAPH, &recording_device(), &asked(Path::Replay)),

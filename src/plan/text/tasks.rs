@@ -55,7 +55,7 @@ fn the_blocks_of_one_queue_are_between_tasks() {
         t waits for 0
         u waits for 2
     "#]]
-    .assert_eq(&lines(&instructions(&reader, &plan, &plan.schedule)));
+    .assert_eq(&lines(&instructions(&reader, &plan, &plan.flows[0].schedule)));
 }
 
 /// Rule H2
@@ -171,11 +171,18 @@ fn the_checker_sees_wrong_parts() {
         change(&mut plan);
         check(&reader.ir, &order, &plan, &auto).unwrap_err()
     };
-    assert!(broken(&|plan| plan.partitions[1].steps.start = 2).contains("a partition starts at step 2, and not at 1"));
-    assert!(broken(&|plan| plan.partitions.truncate(2)).contains("the partitions end at step 2 of 3"));
-    assert!(broken(&|plan| plan.partitions[2].tasks.clear()).contains("the partition of node 4 does not wait"));
-    assert!(broken(&|plan| plan.partitions[0].tasks.push(0)).contains("the partition of node 0 does not wait"));
-    assert!(broken(&|plan| plan.tasks[1].tasks.clear()).contains("task 3 does not wait for the tasks"));
-    assert!(broken(&|plan| plan.tasks[1].partitions.clear()).contains("task 3 does not wait for node 2"));
-    assert!(broken(&|plan| plan.tasks[0].partitions.clear()).contains("task 1 does not wait for node 0"));
+    assert!(
+        broken(&|plan| plan.flows[0].partitions[1].steps.start = 2)
+            .contains("a partition starts at step 2, and not at 1")
+    );
+    assert!(broken(&|plan| plan.flows[0].partitions.truncate(2)).contains("the partitions end at step 2 of 3"));
+    assert!(
+        broken(&|plan| plan.flows[0].partitions[2].tasks.clear()).contains("the partition of node 4 does not wait")
+    );
+    assert!(
+        broken(&|plan| plan.flows[0].partitions[0].tasks.push(0)).contains("the partition of node 0 does not wait")
+    );
+    assert!(broken(&|plan| plan.flows[0].tasks[1].tasks.clear()).contains("task 3 does not wait for the tasks"));
+    assert!(broken(&|plan| plan.flows[0].tasks[1].partitions.clear()).contains("task 3 does not wait for node 2"));
+    assert!(broken(&|plan| plan.flows[0].tasks[0].partitions.clear()).contains("task 1 does not wait for node 0"));
 }

@@ -1,0 +1,183 @@
+//! Branches and loops on queues: decided here where the queue executes, and nodes where it records.
+
+use crate::cl::memory::region::AsSource;
+use crate::command::ControlKind;
+use crate::error::Result;
+use crate::exec::build::options::Finalize;
+use crate::exec::control_node::{Branch, Condition, Loop};
+use crate::exec::executable::Executable;
+use crate::exec::submit::builder::submit_alone;
+use crate::graph::Graph;
+use crate::graph::nodes::control::Control;
+use crate::handles::Node;
+use crate::record::{Queue, QueueState};
+
+impl Queue {
+    /// Runs `then` if the first number of `condition` is not zero.
+    ///
+    /// Where the queue executes, the call waits for the queue, reads the number, and calls `then` or not. Where the queue
+    /// records, it calls `then` once, with a queue whose commands become the body of a [`Graph::when`], and returns the
+    /// handle of that node. `then` has to use the queue that it is given.
+    ///
+    /// # Errors
+    /// Those of [`enqueue_read_buffer`](Self::enqueue_read_buffer) and of `then`; where the queue records, those of
+    /// [`Graph::finalize`] for the body, and those of [`WhenNode::add`](crate::WhenNode::add). After an error of `then`
+    /// nothing was recorded.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Finalize, Graph, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let (flag, data) = (Buffer::from_slice(&queue, &[1_u32])?, Buffer::from_slice(&queue, &[0_u32])?);
+    /// let program = |queue: &Queue| -> clgraph::Result<()> {
+    ///     queue.when(&flag, |queue| queue.enqueue_fill_buffer(&data, &[7], 0, 4, &[]).map(drop))?;
+    ///     Ok(())
+    /// };
+    /// program(&queue)?; // the host decides now
+    /// let graph = Graph::new(&queue)?;
+    /// graph.record(&queue, || program(&queue))?; // the graph decides in each submission
+    /// graph.finalize(Finalize::new())?.submit(&queue)?.wait()?;
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias = "if")]
+    pub fn when<T: Condition>(
+        &self,
+        condition: &impl AsSource<T>,
+        then: impl FnOnce(&Queue) -> Result<()>,
+    ) -> Result<Option<Branch>> {
+        if self.is_recorded() {
+            let bodies = vec![self.body(then)?];
+            return self.branch(ControlKind::When, condition, bodies);
+        }
+        if self.number(condition)? != 0 {
+            then(self)?;
+        }
+        Ok(None)
+    }
+
+    /// Runs `then` if the first number of `condition` is not zero, and `otherwise` if it is. Otherwise as
+    /// [`when`](Self::when).
+    ///
+    /// # Errors
+    /// As [`when`](Self::when).
+    #[doc(alias = "else")]
+    pub fn when_else<T: Condition>(
+        &self,
+        condition: &impl AsSource<T>,
+        then: impl FnOnce(&Queue) -> Result<()>,
+        otherwise: impl FnOnce(&Queue) -> Result<()>,
+    ) -> Result<Option<Branch>> {
+        if self.is_recorded() {
+            let bodies = vec![self.body(then)?, self.body(otherwise)?];
+            return self.branch(ControlKind::When, condition, bodies);
+        }
+        if self.number(condition)? != 0 {
+            then(self)?
+        } else {
+            otherwise(self)?
+        }
+        Ok(None)
+    }
+
+    /// Runs the case whose index, from 0, is the first number of `index`; none if it is `cases` or more. Where the queue
+    /// records, `case` is called once for each index. Otherwise as [`when`](Self::when).
+    ///
+    /// # Errors
+    /// As [`when`](Self::when).
+    #[doc(alias = "match")]
+    pub fn switch<T: Condition>(
+        &self,
+        index: &impl AsSource<T>,
+        cases: usize,
+        mut case: impl FnMut(&Queue, usize) -> Result<()>,
+    ) -> Result<Option<Branch>> {
+        if self.is_recorded() {
+            let bodies = (0..cases).map(|number| self.body(|queue| case(queue, number)));
+            let bodies = bodies.collect::<Result<Vec<Executable>>>()?;
+            return self.branch(ControlKind::Switch, index, bodies);
+        }
+        let number = self.number(index)? as usize;
+        if number < cases {
+            case(self, number)?;
+        }
+        Ok(None)
+    }
+
+    /// Runs `body` as long as the first number of `condition` is not zero. Where the queue records, `body` is called
+    /// once. Otherwise as [`when`](Self::when), and the node is that of [`Graph::repeat_while`].
+    ///
+    /// # Errors
+    /// As [`when`](Self::when).
+    #[doc(alias("while", "loop"))]
+    pub fn repeat_while<T: Condition>(
+        &self,
+        condition: &impl AsSource<T>,
+        mut body: impl FnMut(&Queue) -> Result<()>,
+    ) -> Result<Option<Loop>> {
+        if self.is_recorded() {
+            let bodies = vec![self.body(body)?];
+            let kind = ControlKind::While { at_least_once: false, at_most: None };
+            let request =
+                Control::new(kind, Some(condition.region()), bodies.iter().map(Executable::as_body).collect());
+            return Ok(self.control(request)?.map(|node| Loop::new(node, bodies.into())));
+        }
+        while self.number(condition)? != 0 {
+            body(self)?;
+        }
+        Ok(None)
+    }
+
+    /// Runs `body` so many times. Where the queue records, `body` is called once. Otherwise as [`when`](Self::when), and
+    /// the node is that of [`Graph::repeat`].
+    ///
+    /// # Errors
+    /// As [`when`](Self::when).
+    #[doc(alias = "for")]
+    pub fn repeat(&self, turns: u64, mut body: impl FnMut(&Queue) -> Result<()>) -> Result<Option<Loop>> {
+        if self.is_recorded() {
+            let bodies = vec![self.body(body)?];
+            let request = Control::new(ControlKind::Repeat { turns }, None, vec![bodies[0].as_body()]);
+            return Ok(self.control(request)?.map(|node| Loop::new(node, bodies.into())));
+        }
+        (0..turns).try_for_each(|_| body(self))?;
+        Ok(None)
+    }
+
+    fn is_recorded(&self) -> bool {
+        self.state() == QueueState::Recording
+    }
+
+    /// Records a body into a graph of its own, by a queue of its own.
+    fn body(&self, body: impl FnOnce(&Queue) -> Result<()>) -> Result<Executable> {
+        let queue = Queue::with_properties(self, self.device(), self.properties())?;
+        let graph = Graph::new(self)?;
+        graph.record(&queue, || body(&queue))?;
+        graph.finalize(Finalize::new())
+    }
+
+    fn branch<T: Condition>(
+        &self,
+        kind: ControlKind,
+        condition: &impl AsSource<T>,
+        bodies: Vec<Executable>,
+    ) -> Result<Option<Branch>> {
+        let request = Control::new(kind, Some(condition.region()), bodies.iter().map(Executable::as_body).collect());
+        Ok(self.control(request)?.map(|node| Branch::new(node, bodies.into())))
+    }
+
+    /// Records a branch or loop. If the recording has ended meanwhile, it runs, and there is no node.
+    fn control(&self, request: Control) -> Result<Option<Node>> {
+        let submission = submit_alone(self, request, &[])?;
+        Ok(submission.parts().err().map(|event| event.node))
+    }
+
+    /// Returns the first number of some memory, behind everything on the queue.
+    fn number<T: Condition>(&self, condition: &impl AsSource<T>) -> Result<u32> {
+        let mut number = [T::zeroed()];
+        let before =
+            if self.properties().out_of_order { Some(self.enqueue_barrier_with_wait_list(&[])?) } else { None };
+        let waits: Vec<_> = before.iter().collect();
+        self.enqueue_read_buffer(condition, 0, &mut number, &waits)?;
+        Ok(bytemuck::cast(number))
+    }
+}

@@ -1,0 +1,468 @@
+//! Branches and loops in graphs: rules K1 to K10.
+
+mod common;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use clgraph::{
+    Branch, Buffer, BuildCause, BuildError, Error, Executable, ExecuteKernel, Finalize, HostRead, HostWrite, Loop,
+    NodeKind, Path, Queue, SubmitError,
+};
+use common::{Bench, assert_error};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// A body that stirs a buffer once.
+fn stir(bench: &Bench, buffer: &Buffer<u32>) -> Executable {
+    let graph = bench.graph();
+    // SAFETY: each work-item touches its own element.
+    unsafe { graph.kernel(&bench.kernel("stir")).read_write(buffer).range(buffer.len()).add() }.unwrap();
+    graph.finalize(Finalize::new()).unwrap()
+}
+
+/// A body that stirs a buffer and counts a number down.
+fn stir_and_count(bench: &Bench, buffer: &Buffer<u32>, left: &Buffer<u32>) -> Executable {
+    let graph = bench.graph();
+    // SAFETY: each work-item touches its own element.
+    unsafe {
+        graph.kernel(&bench.kernel("stir")).read_write(buffer).range(buffer.len()).add().unwrap();
+        graph.kernel(&bench.kernel("count_down")).read_write(left).range(1).add().unwrap();
+    }
+    graph.finalize(Finalize::new()).unwrap()
+}
+
+fn stirred(start: u32, times: usize, len: usize) -> Vec<u32> {
+    let stir = |i: u32| (0..times).fold(start, |value, _| value.wrapping_mul(5).wrapping_add(i));
+    (0..len as u32).map(stir).collect()
+}
+
+/// The paths that every device has.
+const PATHS: [Path; 4] = [Path::Auto, Path::Native, Path::Replay, Path::Queues];
+
+/// Rules K1, K2, K9, X2
+#[test]
+fn a_loop_goes_on_while_its_condition_holds() {
+    let bench = Bench::new();
+    for path in PATHS {
+        let (data, left) = (bench.buffer(&[1; 16]), bench.buffer(&[0]));
+        let body = stir_and_count(&bench, &data, &left);
+        let graph = bench.graph();
+        let turns = graph.write(&left, [5_u32]).add().unwrap();
+        let start = graph.write(&data, [1_u32; 16]).add().unwrap();
+        let node = graph.repeat_while(&left, &body).add().unwrap();
+        let result = graph.read(&data).add().unwrap();
+        assert_eq!(graph.kind(node.node()).unwrap(), NodeKind::RepeatWhile);
+        assert_eq!(graph.predecessors(node.node()).unwrap(), [turns.node(), start.node()]);
+        assert_eq!(graph.predecessors(result.node()).unwrap(), [node.node()]);
+        let executable = graph.finalize(Finalize::new().path(path)).unwrap();
+        for count in [5, 0, 1, 70] {
+            let run = executable.submit_to(&bench.queue).with(&turns, [count]).submit().unwrap();
+            run.wait_for(LONG).unwrap();
+            assert_eq!(run.turns(&node).unwrap(), u64::from(count), "{path}");
+            assert_eq!(*run.get(&result).unwrap(), stirred(1, count as usize, 16), "{path}, {count} turns");
+        }
+        assert_eq!(bench.content(&left), [0]);
+    }
+}
+
+/// Rules K2, K4
+#[test]
+fn bounds_of_a_loop_are_kept() {
+    let bench = Bench::new();
+    let (data, left) = (bench.buffer(&[1; 4]), bench.buffer(&[0]));
+    let body = stir_and_count(&bench, &data, &left);
+    let graph = bench.graph();
+    let turns = graph.write(&left, [5_u32]).add().unwrap();
+    let once = graph.repeat_while(&left, &body).at_least_once().at_most(3).add().unwrap();
+    let after = bench.buffer(&[0; 4]);
+    graph.copy(&data, &after).add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let mut times = 0;
+    for (count, had) in [(0, 1), (1, 1), (3, 3)] {
+        let run = executable.submit_to(&bench.queue).with(&turns, [count]).submit().unwrap();
+        run.wait_for(LONG).unwrap();
+        times += had as usize;
+        assert_eq!((run.turns(&once).unwrap(), bench.content(&after)), (had, stirred(1, times, 4)), "{count}");
+    }
+    let run = executable.submit_to(&bench.queue).with(&turns, [4]).submit().unwrap();
+    let error = run.wait_for(LONG).unwrap_err();
+    assert!(
+        matches!(&error, Error::Submit(SubmitError::TooManyTurns { node, turns: 3 }) if *node == once.node()),
+        "{error}"
+    );
+    assert_eq!(bench.content(&data), stirred(1, times + 3, 4), "as the last turn left it");
+    assert_eq!(bench.content(&after), stirred(1, times, 4), "what comes after it did not run");
+    assert_eq!(run.turns(&once).unwrap(), 3);
+    executable.submit_to(&bench.queue).with(&turns, [1]).submit().unwrap().wait_for(LONG).unwrap();
+}
+
+/// Rules K1, K2
+#[test]
+fn a_branch_runs_one_body_or_none() {
+    let bench = Bench::new();
+    for path in PATHS {
+        let (data, flag) = (bench.buffer(&[0; 4]), bench.buffer(&[0]));
+        let fill = |value: u32| {
+            let graph = bench.graph();
+            graph.fill(&data, value).add().unwrap();
+            graph.finalize(Finalize::new()).unwrap()
+        };
+        let bodies = [fill(10), fill(20), fill(30)];
+        let graph = bench.graph();
+        let number = graph.write(&flag, [0_u32]).add().unwrap();
+        graph.fill(&data, 1).add().unwrap();
+        let alone = graph.when(&flag, &bodies[0]).add().unwrap();
+        let first = graph.read(&data).add().unwrap();
+        graph.fill(&data, 2).add().unwrap();
+        let both =
+            graph.when(&flag, &bodies[0]).otherwise(&bodies[2]).otherwise(&bodies[1]).label("both").add().unwrap();
+        let second = graph.read(&data).add().unwrap();
+        graph.fill(&data, 3).add().unwrap();
+        let cases = graph.switch(&flag, &bodies).add().unwrap();
+        let third = graph.read(&data).add().unwrap();
+        let none = graph.switch(&flag, []).add().unwrap();
+        let kinds = [&alone, &both, &cases, &none].map(|node| graph.kind(node.node()).unwrap());
+        assert_eq!(kinds, [NodeKind::When, NodeKind::When, NodeKind::Switch, NodeKind::Switch]);
+        let executable = graph.finalize(Finalize::new().path(path)).unwrap();
+        for (flag, expected, turns) in [
+            (0, [1, 20, 10], [0, 1, 1]),
+            (1, [10, 10, 20], [1; 3]),
+            (2, [10, 10, 30], [1; 3]),
+            (3, [10, 10, 3], [1, 1, 0]),
+            (u32::MAX, [10, 10, 3], [1, 1, 0]),
+        ] {
+            let run = executable.submit_to(&bench.queue).with(&number, [flag]).submit().unwrap();
+            run.wait_for(LONG).unwrap();
+            let found = [&first, &second, &third].map(|read| run.get(read).unwrap()[0]);
+            assert_eq!(found, expected, "{path}, {flag}");
+            assert_eq!([&alone, &both, &cases].map(|node| run.turns(node).unwrap()), turns, "{path}, {flag}");
+            assert_eq!(run.turns(&none).unwrap(), 0);
+        }
+    }
+}
+
+/// Rules K1, K2: a number of turns needs no memory.
+#[test]
+fn a_loop_with_a_number_goes_round_so_often() {
+    let bench = Bench::new();
+    for path in PATHS {
+        for turns in [0, 1, 3, 200] {
+            let data = bench.buffer(&[1; 16]);
+            let graph = bench.graph();
+            let node = graph.repeat(turns, &stir(&bench, &data)).add().unwrap();
+            let result = graph.read(&data).add().unwrap();
+            assert_eq!(graph.kind(node.node()).unwrap(), NodeKind::Repeat);
+            let run = graph.finalize(Finalize::new().path(path)).unwrap().submit(&bench.queue).unwrap();
+            run.wait_for(LONG).unwrap();
+            assert_eq!(run.turns(&node).unwrap(), turns);
+            assert_eq!(*run.get(&result).unwrap(), stirred(1, turns as usize, 16), "{path}, {turns}");
+        }
+    }
+}
+
+/// Rules K1, K5, K9: to any depth.
+#[test]
+fn branches_and_loops_nest() {
+    let bench = Bench::new();
+    let (data, outer, inner) = (bench.buffer(&[1; 8]), bench.buffer(&[0]), bench.buffer(&[0]));
+    // for outer in (0..3).rev() { inner = 2; while inner { stir; inner -= 1; }; repeat 2 { stir } }
+    let while_body = stir_and_count(&bench, &data, &inner);
+    let graph = bench.graph();
+    graph.fill(&inner, 2).add().unwrap();
+    let deep = graph.repeat_while(&inner, &while_body).add().unwrap();
+    let twice = graph.repeat(2, &stir(&bench, &data)).add().unwrap();
+    // SAFETY: one work-item, one element.
+    unsafe { graph.kernel(&bench.kernel("count_down")).read_write(&outer).range(1).add() }.unwrap();
+    let middle = graph.finalize(Finalize::new()).unwrap();
+    let graph = bench.graph();
+    graph.fill(&outer, 3).add().unwrap();
+    let rounds = graph.repeat_while(&outer, &middle).add().unwrap();
+    let whole = graph.finalize(Finalize::new()).unwrap();
+    let top = bench.graph();
+    let sub = top.sub_graph(&whole).add().unwrap();
+    let again = top.repeat(2, &whole).add().unwrap();
+    let executable = top.finalize(Finalize::new()).unwrap();
+    let run = executable.submit(&bench.queue).unwrap();
+    run.wait_for(LONG).unwrap();
+    assert_eq!(bench.content(&data), stirred(1, 3 * 3 * 4, 8));
+    assert_eq!(run.turns(&sub.repeat(&rounds).unwrap()).unwrap(), 3);
+    let inside = again.body().unwrap();
+    assert_eq!((run.turns(&again).unwrap(), run.turns(&inside.repeat(&rounds).unwrap()).unwrap()), (2, 6));
+    // The loops inside the loop are parts of the executable that is the body.
+    let nested = rounds.body().unwrap();
+    let own = whole.submit(&bench.queue).unwrap();
+    own.wait_for(LONG).unwrap();
+    let found =
+        (own.turns(&nested.repeat(&deep).unwrap()).unwrap(), own.turns(&nested.repeat(&twice).unwrap()).unwrap());
+    assert_eq!(found, (6, 6));
+    assert_error!(own.turns(&again).unwrap_err(), SubmitError::NotAControl { node } if *node == again.node());
+    assert_error!(sub.repeat(&deep).unwrap_err(), SubmitError::NotAControl { .. });
+}
+
+/// Rule K5
+#[test]
+fn host_tasks_run_in_each_turn_and_see_the_turn_before() {
+    let bench = Bench::new();
+    for path in [Path::Replay, Path::Native] {
+        let (data, left) = (bench.buffer(&[1; 4]), bench.buffer(&[6]));
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let graph = bench.graph();
+        // SAFETY: each work-item touches its own element.
+        unsafe { graph.kernel(&bench.kernel("stir")).read_write(&data).range(4).add() }.unwrap();
+        let read = graph.read(&data).add().unwrap();
+        let seen_by_task = Arc::clone(&seen);
+        let task = graph
+            .host_task(move |context| -> Result<(), Error> {
+                seen_by_task.lock().unwrap().push(context.get(&read)?[1]);
+                Ok(())
+            })
+            .after(read)
+            .add()
+            .unwrap();
+        // SAFETY: one work-item, one element.
+        unsafe { graph.kernel(&bench.kernel("count_down")).read_write(&left).range(1).after(task).add() }.unwrap();
+        let body = graph.finalize(Finalize::new()).unwrap();
+        let graph = bench.graph();
+        let node = graph.repeat_while(&left, &body).add().unwrap();
+        let run = graph.finalize(Finalize::new().path(path)).unwrap().submit(&bench.queue).unwrap();
+        run.wait_for(LONG).unwrap();
+        let expected: Vec<u32> = (1..=6).map(|turn| stirred(1, turn, 4)[1]).collect();
+        assert_eq!((&*seen.lock().unwrap(), run.turns(&node).unwrap()), (&expected, 6));
+        let result = node.body().unwrap().read(&read).unwrap();
+        assert_eq!(*run.get(&result).unwrap(), stirred(1, 6, 4), "the last turn's");
+    }
+}
+
+/// Rule K5
+#[test]
+fn inputs_are_used_in_each_turn_and_results_belong_to_bodies_that_ran() {
+    let bench = Bench::new();
+    let (data, sum, flag) = (bench.buffer(&[0; 4]), bench.buffer(&[0; 4]), bench.buffer(&[0]));
+    let body = |start: u32| {
+        let graph = bench.graph();
+        let input = graph.write(&data, [start; 4]).add().unwrap();
+        // SAFETY: each work-item touches its own element.
+        unsafe { graph.kernel(&bench.kernel("add")).read_write(&sum).read(&data).range(4).add() }.unwrap();
+        let output = graph.read(&sum).add().unwrap();
+        (graph.finalize(Finalize::new()).unwrap(), input, output)
+    };
+    let (bodies, graph) = ([body(1), body(100)], bench.graph());
+    let number = graph.write(&flag, [0_u32]).add().unwrap();
+    graph.fill(&sum, 0).add().unwrap();
+    let branch = graph.when(&flag, &bodies[0].0).otherwise(&bodies[1].0).add().unwrap();
+    let three = graph.repeat(3, &bodies[0].0).add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let sides = [0, 1].map(|index| branch.body(index).unwrap());
+    assert!(branch.body(2).is_none());
+    let inputs = [0, 1].map(|side| sides[side].write(&bodies[side].1).unwrap());
+    let outputs = [0, 1].map(|side| sides[side].read(&bodies[side].2).unwrap());
+    let (loop_in, loop_out): (HostWrite<u32>, HostRead<u32>) =
+        (three.body().unwrap().write(&bodies[0].1).unwrap(), three.body().unwrap().read(&bodies[0].2).unwrap());
+    for flag in [1_u32, 0] {
+        let submit = executable.submit_to(&bench.queue).with(&number, [flag]);
+        let submit = submit.with(&inputs[0], [2; 4]).with(&inputs[1], [200; 4]).with(&loop_in, [1000; 4]);
+        let run = submit.submit().unwrap();
+        run.wait_for(LONG).unwrap();
+        let (ran, other, value) = if flag > 0 { (0, 1, 2) } else { (1, 0, 200) };
+        assert_eq!(*run.get(&outputs[ran]).unwrap(), [value; 4]);
+        assert_error!(run.get(&outputs[other]).unwrap_err(), SubmitError::NotRun { node } if *node == branch.node());
+        assert_eq!(*run.get(&loop_out).unwrap(), [value + 3000; 4]);
+    }
+}
+
+/// Rules K4, K10
+#[test]
+fn a_loop_that_never_ends_can_be_cancelled_and_holds_nobody_up() {
+    let bench = Bench::new();
+    let (data, on) = (bench.buffer(&[1; 4]), bench.buffer(&[1]));
+    let graph = bench.graph();
+    let node = graph.repeat_while(&on, &stir(&bench, &data)).add().unwrap();
+    let after = bench.buffer(&[0]);
+    graph.copy(&data.slice(0..1).unwrap(), &after).add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let run = executable.submit(&bench.queue).unwrap();
+    let later = bench.queue.enqueue_fill_buffer(&bench.buffer(&[0]), &[3], 0, 4, &[]).unwrap();
+    let canceller = run.clone();
+    let thread = std::thread::spawn(move || {
+        while canceller.turns(&node).unwrap() < 20 {
+            std::thread::yield_now();
+        }
+        canceller.cancel().unwrap();
+        node
+    });
+    assert_error!(run.wait_for(LONG).unwrap_err(), SubmitError::Cancelled { turns, .. } if *turns >= 20);
+    let node = thread.join().unwrap();
+    later.wait().unwrap();
+    let turns = run.turns(&node).unwrap();
+    assert_eq!(bench.content(&data), stirred(1, turns as usize, 4), "as the last whole turn left it");
+    assert_eq!(bench.content(&after), [0]);
+    // Dropped handles wait for nobody; the loop goes on until the flag is off.
+    let elsewhere = bench.another_queue(false);
+    drop(executable.submit(&elsewhere).unwrap());
+    drop(executable);
+    bench.queue.enqueue_write_buffer(&on, 0, &[0_u32], &[]).unwrap().wait().unwrap();
+    elsewhere.finish().unwrap();
+}
+
+/// Rules K3, K5: what cannot be a branch or loop says so, and changes nothing.
+#[test]
+fn bad_conditions_and_bodies_are_refused() {
+    let bench = Bench::new();
+    let (data, flag) = (bench.buffer(&[1; 4]), bench.buffer(&[1]));
+    let body = stir(&bench, &data);
+    let graph = bench.graph();
+    let refused = |error: Error, expected: fn(&BuildCause) -> bool| match &error {
+        Error::Build(BuildError { cause, .. }) => assert!(expected(cause), "{error}"),
+        _ => panic!("{error}"),
+    };
+    let empty = flag.slice(0..0).unwrap();
+    refused(graph.when(&empty, &body).add().unwrap_err(), |cause| matches!(cause, BuildCause::ConditionEmpty));
+    let other = Bench::new();
+    let foreign = other.buffer(&[1]);
+    refused(
+        graph.repeat_while(&foreign, &body).add().unwrap_err(),
+        |cause| matches!(cause, BuildCause::OtherContext { what } if what == "the condition"),
+    );
+    let foreign = stir(&other, &other.buffer(&[1; 4]));
+    refused(
+        graph.repeat(2, &foreign).add().unwrap_err(),
+        |cause| matches!(cause, BuildCause::OtherContext { what } if what == "body 0"),
+    );
+    let events = bench.graph();
+    events.wait_event().add().unwrap();
+    let events = events.finalize(Finalize::new()).unwrap();
+    refused(graph.switch(&flag, [&body, &events]).add().unwrap_err(), |cause| {
+        matches!(cause, BuildCause::EventInBody { body: 1 })
+    });
+    assert!(graph.is_empty());
+}
+
+/// Rule K6
+#[test]
+fn conditions_bounds_and_bodies_are_updated() {
+    let bench = Bench::new();
+    let (data, flags) = (bench.buffer(&[1; 4]), [bench.buffer(&[0]), bench.buffer(&[1])]);
+    let child = bench.graph();
+    let value = child.fill(&data, 7).add().unwrap();
+    let child_run = child.finalize(Finalize::new().updatable()).unwrap();
+    let graph = bench.graph();
+    let branch = graph.when(&flags[0], &child_run).add().unwrap();
+    let other = bench.buffer(&[1; 4]);
+    let turns = graph.repeat(2, &stir(&bench, &other)).add().unwrap();
+    let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    let run = || {
+        let run = executable.submit(&bench.queue).unwrap();
+        run.wait_for(LONG).unwrap();
+        (run.turns(&branch).unwrap(), run.turns(&turns).unwrap(), bench.content(&data)[0])
+    };
+    assert_eq!(run(), (0, 2, 1));
+    graph.when(&flags[1], &child_run).replace(&branch).unwrap();
+    assert_eq!(run(), (0, 2, 1), "not before the update");
+    executable.update(&branch).unwrap();
+    assert_eq!(run(), (1, 2, 7));
+    child.fill(&data, 9).replace(value).unwrap();
+    child_run.update(&value).unwrap();
+    executable.update(&branch).unwrap();
+    assert_eq!(run(), (1, 2, 9));
+    let same = stir(&bench, &other);
+    assert!(graph.repeat(5, &same).replace(&turns).is_err(), "another executable");
+    let body = turns.body().unwrap();
+    assert_eq!(body.node(), turns.node());
+    drop((body, same));
+    assert_error!(graph.repeat_while(&flags[0], &child_run).replace(&turns).unwrap_err(), BuildCause::Replace { .. });
+}
+
+/// Rule K8: a program decides on the host, or becomes a graph that decides.
+#[test]
+fn a_queue_decides_or_records() {
+    let bench = Bench::new();
+    for out_of_order in [false, true] {
+        let queue = bench.another_queue(out_of_order);
+        let (data, left) = (bench.buffer(&[1; 4]), bench.buffer(&[0]));
+        let [stir, count_down] = ["stir", "count_down"].map(|name| bench.kernel(name));
+        // An out-of-order queue needs events or barriers; a barrier is recorded too.
+        let order = |queue: &Queue| queue.enqueue_barrier_with_wait_list(&[]).map(drop);
+        // SAFETY: each work-item touches its own element.
+        let stirs = |queue: &Queue| unsafe {
+            ExecuteKernel::new(&stir).set_arg_read_write(&data).set_global_work_size(4).enqueue_nd_range(queue)?;
+            order(queue)
+        };
+        let program = |queue: &Queue, turns: u32| -> Result<_, Error> {
+            queue.enqueue_fill_buffer(&data, &[1], 0, 16, &[])?;
+            queue.enqueue_fill_buffer(&left, &[turns], 0, 4, &[])?;
+            order(queue)?;
+            let node = queue.repeat_while(&left, |queue| {
+                stirs(queue)?;
+                queue.repeat(2, stirs)?;
+                // SAFETY: one work-item touches one element.
+                unsafe {
+                    ExecuteKernel::new(&count_down)
+                        .set_arg_read_write(&left)
+                        .set_global_work_size(1)
+                        .enqueue_nd_range(queue)
+                }?;
+                order(queue)
+            })?;
+            queue.when(&left, |queue| queue.enqueue_fill_buffer(&data, &[9], 0, 16, &[]).map(drop))?;
+            order(queue)?;
+            queue.when_else(&left, |_| Ok(()), stirs)?;
+            let branch = queue.switch(&left, 2, |queue, case| if case == 0 { stirs(queue) } else { Ok(()) })?;
+            order(queue)?;
+            Ok((node, branch))
+        };
+        assert_eq!(program(&queue, 3).unwrap(), (None, None));
+        queue.finish().unwrap();
+        assert_eq!(bench.content(&data), stirred(1, 3 * 3 + 2, 4));
+        let graph = bench.graph();
+        let (node, branch) = graph.record(&queue, || program(&queue, 5)).unwrap();
+        bench.queue.enqueue_fill_buffer(&data, &[0], 0, 16, &[]).unwrap().wait().unwrap();
+        let run = graph.finalize(Finalize::new()).unwrap().submit(&queue).unwrap();
+        run.wait_for(LONG).unwrap();
+        assert_eq!(bench.content(&data), stirred(1, 5 * 3 + 2, 4), "out of order: {out_of_order}");
+        assert_eq!((run.turns(&node.unwrap()).unwrap(), run.turns(&branch.unwrap()).unwrap()), (5, 1));
+        // A body that fails is not recorded, and the recording goes on.
+        let graph = bench.graph();
+        let failed = graph.record(&queue, || {
+            assert!(queue.repeat(2, |_| Err(SubmitError::NotComplete.into())).is_err());
+            queue.enqueue_fill_buffer(&data, &[4], 0, 16, &[]).map(drop)
+        });
+        failed.unwrap();
+        assert_eq!(graph.len(), 1);
+    }
+}
+
+/// The number of a host task's calls.
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+/// Rule K5: what fails in a turn fails the submission, and nothing after it runs.
+#[test]
+fn a_failure_in_a_turn_ends_the_submission() {
+    let bench = Bench::new();
+    let (data, on) = (bench.buffer(&[1; 4]), bench.buffer(&[1]));
+    let graph = bench.graph();
+    // SAFETY: each work-item touches its own element.
+    unsafe { graph.kernel(&bench.kernel("stir")).read_write(&data).range(4).add() }.unwrap();
+    graph
+        .host_task(|_| if CALLS.fetch_add(1, Ordering::SeqCst) < 2 { Ok(()) } else { Err("enough") })
+        .reads(&data)
+        .add()
+        .unwrap();
+    let body = graph.finalize(Finalize::new()).unwrap();
+    let graph = bench.graph();
+    let node: Loop = graph.repeat_while(&on, &body).add().unwrap();
+    let after = bench.buffer(&[0; 4]);
+    graph.copy(&data, &after).add().unwrap();
+    let beside = bench.buffer(&[0]);
+    graph.fill(&beside, 1).add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let run = executable.submit(&bench.queue).unwrap();
+    assert_error!(run.wait_for(LONG).unwrap_err(), SubmitError::HostTask { node: of, text, .. } if *of == node.node() && text == "enough");
+    assert_eq!(run.turns(&node).unwrap(), 3);
+    assert_eq!(
+        (bench.content(&data), bench.content(&after), bench.content(&beside)),
+        (stirred(1, 3, 4), vec![0; 4], vec![1])
+    );
+    let _: Option<Branch> = None;
+}

@@ -1,0 +1,289 @@
+//! Random programs with branches and loops, by every path, against an eager model: rules K1 to K7.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use clgraph::{
+    Branch, Buffer, Error, Executable, Finalize, Graph, HostRead, Kernel, Loop, Path, SubGraph, SubmitError,
+};
+use common::Bench;
+use fastrand::Rng;
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// The numbers in a buffer, and how many buffers there are.
+const LEN: usize = 4;
+const BUFFERS: usize = 5;
+
+/// A loop that has more turns than this fails.
+const MOST: u64 = 9;
+
+/// What a program does, in order.
+#[derive(Clone, Debug)]
+enum Step {
+    Fill(usize, u32),
+    Stir(usize),
+    Add(usize, usize),
+    CountDown(usize),
+    Copy(usize, usize),
+    Task(usize),
+    Part(Vec<Step>),
+    When(usize, Vec<Step>, Option<Vec<Step>>),
+    Switch(usize, Vec<Vec<Step>>),
+    While(usize, Vec<Step>, bool),
+    Repeat(u64, Vec<Step>),
+}
+
+fn program(rng: &mut Rng, depth: usize) -> Vec<Step> {
+    let buffer = |rng: &mut Rng| rng.usize(..BUFFERS);
+    let count = rng.usize(1..=if depth == 0 { 7 } else { 4 });
+    let deep = |rng: &mut Rng| program(rng, depth + 1);
+    (0..count)
+        .map(|_| {
+            let kinds = if depth < 3 { 12 } else { 6 };
+            let b = buffer(rng);
+            match rng.usize(..kinds) {
+                0 => Step::Fill(b, rng.u32(..4)),
+                1 => Step::Stir(b),
+                2 => {
+                    let other = (b + rng.usize(1..BUFFERS)) % BUFFERS;
+                    Step::Add(b, other)
+                }
+                3 => Step::CountDown(b),
+                4 => Step::Copy(b, (b + rng.usize(1..BUFFERS)) % BUFFERS),
+                5 => Step::Task(b),
+                6 => Step::Part(deep(rng)),
+                7 => {
+                    let then = deep(rng);
+                    let otherwise = rng.bool().then(|| deep(rng));
+                    Step::When(b, then, otherwise)
+                }
+                8 => {
+                    let cases = rng.usize(..4);
+                    Step::Switch(b, (0..cases).map(|_| deep(rng)).collect())
+                }
+                9 | 10 => {
+                    let mut body = deep(rng);
+                    body.push(Step::CountDown(b));
+                    Step::While(b, body, rng.bool())
+                }
+                _ => Step::Repeat(rng.u64(..4), deep(rng)),
+            }
+        })
+        .collect()
+}
+
+/// The memory and the calls of host tasks, as a plain program changes them.
+#[derive(Clone)]
+struct Model {
+    memory: Vec<[u32; LEN]>,
+    calls: usize,
+    /// How many turns the branches and loops of the outermost program had, in order.
+    turns: Vec<u64>,
+}
+
+/// A loop had too many turns.
+struct TooMany;
+
+impl Model {
+    fn run(&mut self, steps: &[Step], depth: usize) -> Result<(), TooMany> {
+        for step in steps {
+            let mut turns = 0;
+            match step {
+                Step::Fill(b, value) => self.memory[*b] = [*value; LEN],
+                Step::Stir(b) => {
+                    (0..)
+                        .zip(&mut self.memory[*b])
+                        .for_each(|(i, value)| *value = value.wrapping_mul(5).wrapping_add(i));
+                }
+                Step::Add(a, b) => {
+                    let other = self.memory[*b];
+                    self.memory[*a].iter_mut().zip(other).for_each(|(value, more)| *value = value.wrapping_add(more));
+                }
+                Step::CountDown(b) => self.memory[*b][0] = self.memory[*b][0].saturating_sub(1),
+                Step::Copy(from, into) => self.memory[*into] = self.memory[*from],
+                Step::Task(_) => self.calls += 1,
+                Step::Part(inner) => self.run(inner, depth + 1)?,
+                Step::When(flag, then, otherwise) => {
+                    let body = if self.memory[*flag][0] != 0 { Some(then) } else { otherwise.as_ref() };
+                    if let Some(body) = body {
+                        turns = 1;
+                        self.run(body, depth + 1)?;
+                    }
+                }
+                Step::Switch(index, cases) => {
+                    if let Some(body) = cases.get(self.memory[*index][0] as usize) {
+                        turns = 1;
+                        self.run(body, depth + 1)?;
+                    }
+                }
+                Step::While(flag, body, at_least_once) => {
+                    while (turns == 0 && *at_least_once) || self.memory[*flag][0] != 0 {
+                        if turns == MOST {
+                            return Err(TooMany);
+                        }
+                        turns += 1;
+                        self.run(body, depth + 1)?;
+                    }
+                }
+                Step::Repeat(count, body) => {
+                    for _ in 0..*count {
+                        turns += 1;
+                        self.run(body, depth + 1)?;
+                    }
+                }
+            }
+            let counted = matches!(step, Step::When(..) | Step::Switch(..) | Step::While(..) | Step::Repeat(..));
+            if depth == 0 && counted {
+                self.turns.push(turns);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A handle of the outermost program.
+enum Handle {
+    Branch(Branch),
+    Loop(Loop),
+}
+
+struct Builder<'a> {
+    bench: &'a Bench,
+    buffers: Vec<Buffer<u32>>,
+    kernels: [Kernel; 3],
+    calls: Arc<AtomicUsize>,
+    options: Finalize,
+}
+
+impl Builder<'_> {
+    fn body(&self, steps: &[Step]) -> Executable {
+        let graph = self.bench.graph();
+        self.add(&graph, steps);
+        graph.finalize(self.options.clone()).unwrap()
+    }
+
+    /// Adds a program to a graph.
+    fn add(&self, graph: &Graph, steps: &[Step]) -> Vec<Handle> {
+        let [stir, add, count_down] = &self.kernels;
+        let buffer = |at: usize| &self.buffers[at];
+        let mut handles = Vec::new();
+        for step in steps {
+            match step {
+                Step::Fill(b, value) => drop(graph.fill(buffer(*b), *value).add().unwrap()),
+                // SAFETY: of all three, each work-item touches its own element.
+                Step::Stir(b) => unsafe {
+                    graph.kernel(stir).read_write(buffer(*b)).range(LEN).add().unwrap();
+                },
+                // SAFETY: as above.
+                Step::Add(a, b) => unsafe {
+                    graph.kernel(add).read_write(buffer(*a)).read(buffer(*b)).range(LEN).add().unwrap();
+                },
+                // SAFETY: as above.
+                Step::CountDown(b) => unsafe {
+                    graph.kernel(count_down).read_write(buffer(*b)).range(1).add().unwrap();
+                },
+                Step::Copy(from, into) => drop(graph.copy(buffer(*from), buffer(*into)).add().unwrap()),
+                Step::Task(b) => {
+                    let calls = Arc::clone(&self.calls);
+                    let call = move |_: &clgraph::HostTaskContext<'_>| {
+                        calls.fetch_add(1, Ordering::SeqCst);
+                    };
+                    graph.host_task(call).reads(buffer(*b)).add().unwrap();
+                }
+                Step::Part(inner) => {
+                    let _: SubGraph = graph.sub_graph(&self.body(inner)).add().unwrap();
+                }
+                Step::When(flag, then, otherwise) => {
+                    let (then, otherwise) = (self.body(then), otherwise.as_ref().map(|body| self.body(body)));
+                    let mut node = graph.when(buffer(*flag), &then);
+                    if let Some(otherwise) = &otherwise {
+                        node = node.otherwise(otherwise);
+                    }
+                    handles.push(Handle::Branch(node.add().unwrap()));
+                }
+                Step::Switch(index, cases) => {
+                    let cases: Vec<Executable> = cases.iter().map(|case| self.body(case)).collect();
+                    handles.push(Handle::Branch(graph.switch(buffer(*index), &cases).add().unwrap()));
+                }
+                Step::While(flag, body, at_least_once) => {
+                    let body = self.body(body);
+                    let mut node = graph.repeat_while(buffer(*flag), &body).at_most(MOST);
+                    if *at_least_once {
+                        node = node.at_least_once();
+                    }
+                    handles.push(Handle::Loop(node.add().unwrap()));
+                }
+                Step::Repeat(count, body) => {
+                    handles.push(Handle::Loop(graph.repeat(*count, &self.body(body)).add().unwrap()));
+                }
+            }
+        }
+        handles
+    }
+}
+
+fn check(bench: &Bench, steps: &[Step], path: Path, updatable: bool, rng: &mut Rng) {
+    let options = Finalize::new().path(path);
+    let options = if updatable { options.updatable() } else { options };
+    let kernels = ["stir", "add", "count_down"].map(|name| bench.kernel(name));
+    let buffers: Vec<Buffer<u32>> = (0..BUFFERS).map(|_| bench.buffer(&[0; LEN])).collect();
+    let calls = Arc::new(AtomicUsize::new(0));
+    let builder = Builder { bench, buffers, kernels, calls, options: options.clone() };
+    let graph = bench.graph();
+    let handles = builder.add(&graph, steps);
+    let reads: Vec<HostRead<u32>> = builder.buffers.iter().map(|buffer| graph.read(buffer).add().unwrap()).collect();
+    let executable = graph.finalize(options).unwrap();
+    for _ in 0..2 {
+        let memory: Vec<[u32; LEN]> = (0..BUFFERS).map(|_| [0; LEN].map(|_| rng.u32(..5))).collect();
+        for (buffer, content) in builder.buffers.iter().zip(&memory) {
+            bench.queue.enqueue_write_buffer(buffer, 0, content, &[]).unwrap();
+        }
+        let mut model = Model { memory, calls: 0, turns: Vec::new() };
+        let expected = model.run(steps, 0);
+        builder.calls.store(0, Ordering::SeqCst);
+        let run = executable.submit(&bench.queue).unwrap();
+        let outcome = run.wait_for(LONG);
+        if expected.is_err() {
+            assert!(
+                matches!(&outcome, Err(Error::Submit(SubmitError::TooManyTurns { turns: MOST, .. }))),
+                "{outcome:?} for {steps:#?}"
+            );
+            continue;
+        }
+        if let Err(error) = outcome {
+            panic!("{error} for {steps:#?}");
+        }
+        let found: Vec<Vec<u32>> = reads.iter().map(|read| run.get(read).unwrap().to_vec()).collect();
+        let turns: Vec<u64> = handles
+            .iter()
+            .map(|handle| match handle {
+                Handle::Branch(branch) => run.turns(branch).unwrap(),
+                Handle::Loop(repeat) => run.turns(repeat).unwrap(),
+            })
+            .collect();
+        let calls = builder.calls.load(Ordering::SeqCst);
+        assert_eq!(
+            (found, turns, calls),
+            (model.memory.iter().map(|of| of.to_vec()).collect(), model.turns, model.calls),
+            "{path}, {steps:#?}"
+        );
+    }
+}
+
+/// How many programs there are: `CLGRAPH_TEST_RANDOM`, or few.
+#[test]
+fn random_programs_do_the_same_as_a_plain_program() {
+    let count = std::env::var("CLGRAPH_TEST_RANDOM").map_or(60, |count| count.parse().unwrap());
+    let seed = std::env::var("CLGRAPH_TEST_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
+    println!("CLGRAPH_TEST_SEED={seed}");
+    let (bench, mut rng) = (Bench::new(), Rng::with_seed(seed));
+    for _ in 0..count {
+        let steps = program(&mut rng, 0);
+        let path = [Path::Auto, Path::Native, Path::Replay, Path::Queues, Path::Gated][rng.usize(..5)];
+        check(&bench, &steps, path, rng.bool(), &mut rng);
+    }
+}

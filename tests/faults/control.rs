@@ -1,0 +1,48 @@
+//! Branches and loops, one in another, with a host task in a turn.
+
+use clgraph::{Buffer, Executable, Finalize, Graph, Path, Program, Queue, Result};
+
+use crate::uses::{SOURCE, again, result, setup};
+
+fn body(queue: &Queue, path: Path, add: impl FnOnce(&Graph) -> Result<()>) -> Result<Executable> {
+    let graph = Graph::new(queue)?;
+    add(&graph)?;
+    again(|| graph.finalize(Finalize::new().path(path)))
+}
+
+/// A loop of three turns with a branch and a loop in it, and a case.
+pub fn in_a_graph(path: Path) -> Result<Vec<Vec<u32>>> {
+    let queue = setup()?;
+    let numbers = again(|| Buffer::from_slice(&queue, &[1_u32; 64]))?;
+    let left = again(|| Buffer::from_slice(&queue, &[0_u32]))?;
+    let program = again(|| Program::from_source(&queue, SOURCE))?;
+    let stir = again(|| program.kernel("stir"))?;
+    let stirs = body(&queue, path, |graph| {
+        // SAFETY: each work-item touches its own element.
+        unsafe { graph.kernel(&stir).read_write(&numbers).range(64).add() }.map(drop)
+    })?;
+    let fills = body(&queue, path, |graph| graph.fill(&numbers, 3).add().map(drop))?;
+    let graph = Graph::new(&queue)?;
+    graph.repeat(2, &stirs).add()?;
+    graph.when(&left, &stirs).otherwise(&fills).add()?;
+    let seen = graph.read(&left).add()?;
+    let next = graph.write(&left, [0_u32]).add()?;
+    let task = graph.host_task(move |task| {
+        let one_less = task.get(&seen)?[0].saturating_sub(1);
+        task.put(&next, [one_less])
+    });
+    let task = task.after(seen).add()?;
+    graph.add_edge(task, next.node())?;
+    let turn = again(|| graph.finalize(Finalize::new().path(path)))?;
+
+    let graph = Graph::new(&queue)?;
+    let turns = graph.write(&left, [3_u32]).add()?;
+    graph.repeat_while(&left, &turn).at_most(5).add()?;
+    graph.switch(&left, [&stirs, &fills]).add()?;
+    let found = graph.read(&numbers).add()?;
+    let executable = again(|| graph.finalize(Finalize::new().path(path)))?;
+    let plain = || executable.submit(&queue);
+    let with = || executable.submit_to(&queue).with(&turns, [2]).submit();
+    let runs = [again(plain)?, again(with)?];
+    Ok(vec![result(&runs[0], &found, plain)?, result(&runs[1], &found, with)?])
+}
