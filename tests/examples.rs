@@ -12,7 +12,7 @@ fn examples() -> Vec<PathBuf> {
         .filter(|name| name.starts_with('0'))
         .map(|name| built.join(name + std::env::consts::EXE_SUFFIX))
         .collect();
-    assert!(programs.len() >= 8, "{programs:?}");
+    assert!(programs.len() >= 9, "{programs:?}");
     for program in &programs {
         assert!(program.exists(), "{} is not built: `cargo build --examples`", program.display());
     }

@@ -1,7 +1,7 @@
 //! Counts the galaxies in a photograph of the sky.
 //!
 //! The photograph is denoised, compared with its background, and its connected bright objects are labelled and counted:
-//! a graph is submitted again and again until nothing changes. The same work is done by a plain loop of OpenCL calls
+//! a loop in the graph goes round until nothing changes. The same work is done by a plain loop of OpenCL calls
 //! and on the CPU, and all three must agree to the last bit.
 //!
 //! `cargo run --release --example 01_deep_field [PICTURE]`
@@ -52,7 +52,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let parameters = Parameters::default();
     let begin = Instant::now();
     let deep_field = DeepField::new(&queue, width, height, &parameters)?;
-    println!("graphs     built and finalized in {:.1?}, the compiler included", begin.elapsed());
+    println!("graph      built and finalized in {:.1?}, the compiler included", begin.elapsed());
     for line in deep_field.report().to_string().lines() {
         println!("           {line}");
     }
@@ -87,18 +87,18 @@ fn run() -> Result<(), Box<dyn Error>> {
 
     let folder = root.join("target/01_deep_field");
     fs::create_dir_all(&folder)?;
-    let (png, svg) = (folder.join("galaxies.png"), folder.join("turn.svg"));
+    let (png, svg) = (folder.join("galaxies.png"), folder.join("graph.svg"));
     let mut annotated = photo;
     annotated.draw_boxes(&objects.labels, &objects.areas, parameters.min_area);
     annotated.save_png(&png)?;
-    deep_field.turn_graph.print_graph(&svg, DrawingDetail::Brief)?;
+    deep_field.graph.print_graph(&svg, DrawingDetail::Brief)?;
 
     println!("objects    {} of at least {} pixels, after {turns} turns", objects.count, parameters.min_area);
     println!("           the same to the last bit by the graph, by the plain loop, and on the CPU");
     println!("plain loop {:.2?} (median of {ROUNDS})", median(&mut by_loop));
     println!("graph      {:.2?} (median of {ROUNDS})", median(&mut by_graph));
     println!("picture    {}", png.display());
-    println!("drawing    {} (the graph of a turn, for a browser)", svg.display());
+    println!("drawing    {} (the graph, for a browser)", svg.display());
     Ok(())
 }
 
