@@ -19,8 +19,6 @@ pub(crate) struct DeepField {
     labels: HostRead<u32>,
     areas: HostRead<u32>,
     count: HostRead<u32>,
-    /// The graph, for drawing.
-    pub(crate) graph: Graph,
 }
 
 impl DeepField {
@@ -76,7 +74,7 @@ impl DeepField {
         }
         let (labels, areas, count) = (graph.read(&labels).add()?, graph.read(&areas).add()?, graph.read(&count).add()?);
         let executable = graph.finalize(Finalize::new())?;
-        Ok(Self { queue: queue.clone(), executable, photo, labelling, labels, areas, count, graph })
+        Ok(Self { queue: queue.clone(), executable, photo, labelling, labels, areas, count })
     }
 
     /// Finds the objects of one picture (red, green, blue of each pixel). Returns them and how many turns it took.
@@ -85,6 +83,12 @@ impl DeepField {
         run.wait()?;
         let (labels, areas) = (run.get(&self.labels)?.to_vec(), run.get(&self.areas)?.to_vec());
         Ok((Objects { labels, areas, count: run.get(&self.count)?[0] }, run.turns(&self.labelling)?))
+    }
+
+    /// Draws what is submitted.
+    #[allow(dead_code)] // The test draws nothing.
+    pub(crate) fn print(&self, path: &std::path::Path) -> Result<()> {
+        self.executable.print_graph(path, clgraph::DrawingDetail::Brief, None)
     }
 
     /// What was decided.

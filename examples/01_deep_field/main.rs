@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-use clgraph::{DrawingDetail, Queue};
+use clgraph::Queue;
 use graph::DeepField;
 use objects::Parameters;
 use picture::Picture;
@@ -91,14 +91,14 @@ fn run() -> Result<(), Box<dyn Error>> {
     let mut annotated = photo;
     annotated.draw_boxes(&objects.labels, &objects.areas, parameters.min_area);
     annotated.save_png(&png)?;
-    deep_field.graph.print_graph(&svg, DrawingDetail::Brief)?;
+    deep_field.print(&svg)?;
 
     println!("objects    {} of at least {} pixels, after {turns} turns", objects.count, parameters.min_area);
     println!("           the same to the last bit by the graph, by the plain loop, and on the CPU");
     println!("plain loop {:.2?} (median of {ROUNDS})", median(&mut by_loop));
     println!("graph      {:.2?} (median of {ROUNDS})", median(&mut by_graph));
     println!("picture    {}", png.display());
-    println!("drawing    {} (the graph, for a browser)", svg.display());
+    println!("drawing    {} (what is submitted, for a browser)", svg.display());
     Ok(())
 }
 

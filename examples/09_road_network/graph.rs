@@ -9,8 +9,7 @@ pub(crate) const SOURCE: &str = include_str!("../../kernels-cl/roads.cl");
 
 /// A graph with a loop, and what it finds.
 pub(crate) struct Looped<T> {
-    pub(crate) graph: Graph,
-    executable: Executable,
+    pub(crate) executable: Executable,
     repeat: Loop,
     result: HostRead<T>,
 }
@@ -50,7 +49,7 @@ pub(crate) fn search(queue: &Queue, network: &Network, from: usize) -> Result<Lo
     let repeat = graph.repeat_while(&goes_on, &turn).at_least_once().at_most(count as u64).label("by level").add()?;
     let result = graph.read(&distances).add()?;
     let executable = graph.finalize(Finalize::new())?;
-    Ok(Looped { graph, executable, repeat, result })
+    Ok(Looped { executable, repeat, result })
 }
 
 /// How likely somebody is at a crossing who takes roads at random: a step in each turn, until nothing changes much.
@@ -76,5 +75,5 @@ pub(crate) fn rank(queue: &Queue, network: &Network) -> Result<Looped<f32>> {
     let repeat = graph.repeat_while(&goes_on, &turn).at_least_once().at_most(10_000).label("until at rest").add()?;
     let result = graph.read(&ranks).add()?;
     let executable = graph.finalize(Finalize::new())?;
-    Ok(Looped { graph, executable, repeat, result })
+    Ok(Looped { executable, repeat, result })
 }

@@ -84,7 +84,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let place = |rank: &f32| 1.0 - sorted.partition_point(|other| other < rank) as f64 / sorted.len() as f64;
     let by_rank: Vec<f64> = ranks.iter().map(place).collect();
     map::draw(&png, &network, &[&by_distance, &by_rank])?;
-    search.graph.print_graph(&svg, DrawingDetail::Brief)?;
+    search.executable.print_graph(&svg, DrawingDetail::Brief, None)?;
 
     let [graph_search, loop_search, graph_rank, loop_rank] = times.map(median);
     println!("distances  at most {farthest} roads from Minneapolis, in {levels} turns; the same on the host");
@@ -92,7 +92,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     println!("search     {graph_search:.2?} as a graph, {loop_search:.2?} by hand (medians of {ROUNDS})");
     println!("page rank  {graph_rank:.2?} as a graph, {loop_rank:.2?} by hand");
     println!("maps       {} (distances, and ranks)", png.display());
-    println!("drawing    {} (the graph of the search, for a browser)", svg.display());
+    println!("drawing    {} (the search, for a browser)", svg.display());
     Ok(())
 }
 

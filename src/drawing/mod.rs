@@ -8,15 +8,18 @@
 //! |---|---|
 //! | `mod.rs` | what a picture consists of: boxes, arrows, colours by kind or by time. Read it first |
 //! | `fold.rs` | runs of equal boxes are drawn once, with "× N" |
+//! | `frames.rs` | the bodies of branches and loops, each in a frame |
 //! | `render.rs` | a picture as SVG: colours, lines, texts |
 //! | `layout.rs` | where boxes and arrows go; the crate `rust-sugiyama` finds the layers and the order in them |
 //!
 //! Drawings and their limits are rule Q3.
 
 mod fold;
+mod frames;
 mod layout;
 mod render;
 
+pub(crate) use frames::Frame;
 pub(crate) use render::time_line;
 
 /// Everything that a drawing shows.
@@ -56,11 +59,11 @@ pub(crate) struct Node {
     pub(crate) waits: bool,
     /// The number of nodes that the box stands for.
     pub(crate) copies: usize,
-    /// The pattern that repeats, if it is more than one box.
+    /// What is in the box: a pattern that repeats, or a body.
     pub(crate) pattern: Option<Pattern>,
 }
 
-/// The content of a box that stands for copies of several boxes.
+/// The content of a box that has boxes in it: a pattern that repeats, or a body of a branch or loop.
 #[derive(Debug, Default)]
 pub(crate) struct Pattern {
     pub(crate) picture: Picture,
@@ -73,6 +76,11 @@ impl Picture {
     /// The same picture, where runs of boxes that repeat are drawn once. Small pictures stay as they are.
     pub(crate) fn folded(self) -> Self {
         fold::fold(self)
+    }
+
+    /// The number of boxes, those in boxes too.
+    pub(crate) fn count(&self) -> usize {
+        self.all().len()
     }
 
     /// All boxes, those in patterns too.

@@ -20,9 +20,10 @@ const SHOWN: [usize; 2] = [24, 8];
 const LONGEST: usize = 44;
 
 /// The colours of kinds. They differ from each other and from the colours of heat, and black text is readable on them.
-const KINDS: [&str; 20] = [
+const KINDS: [&str; 24] = [
     "#eeeeee", "#a6cee3", "#b2df8a", "#ccebc5", "#8dd3c7", "#e7d4e8", "#d9c7a0", "#c7b89c", "#cab2d6", "#66c2a5",
     "#a6d854", "#d9f0d3", "#bfd3c1", "#d9d9d9", "#bdbdbd", "#fccde5", "#f2d6cb", "#e5b8c8", "#80b1d3", "#bebada",
+    "#a3c9c7", "#c9a9c2", "#9db8d9", "#b3a5d1",
 ];
 /// The colours of borders: for parts with a number at the end of their name, in turn, and for all other parts.
 const NUMBERED: [&str; 6] = ["#1f78b4", "#e31a1c", "#33a02c", "#6a3d9a", "#ff7f00", "#01665e"];

@@ -5,13 +5,14 @@ use std::path::Path as FilePath;
 use std::sync::Arc;
 
 use crate::cl::completion::reentrancy;
-use crate::drawing::{Node as Drawn, Picture};
+use crate::command::{Command, ControlKind};
+use crate::drawing::{Frame, Node as Drawn, Picture};
 use crate::error::{BuildCause, BuildError, Result};
 use crate::exec::executable::Executable;
 use crate::exec::finalized::Finalized;
 use crate::graph::{self, DrawingDetail, Tables};
 use crate::handles::{Node, NodeKind};
-use crate::ir::NodeId;
+use crate::ir::{Body, NodeId};
 use crate::plan::Path;
 use crate::report::{NodeProfile, Profile};
 
@@ -44,7 +45,9 @@ impl Executable {
         let exec = &*self.0;
         // Laying out takes a while, so the lock is not held.
         let tables = Arc::clone(&exec.lock_state().values.tables);
-        graph::to_svg(exec.fixed.picture(&tables, detail, profile)?, detail)
+        let picture = exec.fixed.picture(&tables, detail, profile)?;
+        let picture = picture.framed(&exec.fixed.frames(&tables), detail == DrawingDetail::Brief);
+        graph::to_svg(picture, detail)
     }
 
     /// Writes the picture of [`to_svg`](Self::to_svg) to a `.svg` file, or text for Graphviz to a `.dot` file. In a
@@ -91,7 +94,9 @@ impl Finalized {
             // The first and the last planned node of a sub-graph are its entry and its exit.
             let span = written.as_ref().map(|written| written[origin.index()]).filter(|(_, count)| *count > 1);
             let ends = span.map(|(first, count)| (id.index() - first.index(), count as usize - 1));
+            let is_control = |first: NodeId| matches!(tables.ir.command(first), Command::Control(_));
             let mut one = match ends {
+                Some((0, _)) if is_control(id) => tables.picture_of(id, origin.0.to_string(), detail),
                 Some((0, _)) => end_of(tables, id, (id, origin), "begins"),
                 Some((at, last)) if at == last => end_of(tables, id, (NodeId(id.0 - last as u32), origin), "ends"),
                 Some((at, _)) => tables.picture_of(id, format!("{}.{}", origin.0, at - 1), detail),
@@ -131,6 +136,32 @@ impl Finalized {
         Ok(Picture { head, boxes, edges, total: profile.map(|_| all) })
     }
 
+    /// Returns the bodies of branches and loops, outer ones before inner ones.
+    fn frames(&self, tables: &Tables) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        for id in tables.ir.ids() {
+            let Command::Control(control) = tables.ir.command(id) else { continue };
+            let bodies = control.bodies.of(&tables.ir.bodies);
+            for (number, body) in bodies.iter().enumerate() {
+                let (Body::Inlined { nodes, .. }, Some(Body::Inlined { nodes: last, .. })) = (body, bodies.last())
+                else {
+                    continue;
+                };
+                let title = match control.kind {
+                    ControlKind::When if number == 0 => "then".to_owned(),
+                    ControlKind::When => "otherwise".to_owned(),
+                    ControlKind::Switch => format!("case {number}"),
+                    ControlKind::While { .. } | ControlKind::Repeat { .. } => "body".to_owned(),
+                };
+                let title = format!("{title} of {}", self.origins.of(id).node.0);
+                let boxes = nodes.start as usize..nodes.end as usize;
+                frames.push(Frame { boxes, of: id.index(), end: last.end as usize, title });
+            }
+        }
+        frames.sort_by_key(|frame| (frame.boxes.start, std::cmp::Reverse(frame.boxes.end)));
+        frames
+    }
+
     /// Says where each planned node runs. Empty for nodes that do nothing.
     fn where_nodes_run(&self, tables: &Tables) -> Vec<String> {
         let mut parts = vec![String::new(); tables.ir.len()];
@@ -159,9 +190,13 @@ impl Finalized {
 /// Draws the entry or the exit of a sub-graph. The entry has the sub-graph's label.
 fn end_of(tables: &Tables, id: NodeId, (first, origin): (NodeId, NodeId), what: &str) -> Drawn {
     let mut one = tables.picture_of(id, origin.0.to_string(), DrawingDetail::Brief);
-    (one.kind, one.colour) = (NodeKind::SubGraph.to_string(), NodeKind::SubGraph as usize);
+    let kind = match NodeKind::of(tables.ir.command(first)) {
+        NodeKind::Empty => NodeKind::SubGraph,
+        kind => kind,
+    };
+    (one.kind, one.colour) = (kind.to_string(), kind as usize);
     one.lines = vec![what.to_owned()];
-    one.title = tables.label(first).map_or_else(|| "sub-graph".to_owned(), |label| label.to_string());
+    one.title = tables.label(first).map_or_else(|| kind.to_string(), |label| label.to_string());
     one.tooltip = format!("{} {} {what}", origin.0, one.title);
     one
 }

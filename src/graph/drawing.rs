@@ -92,7 +92,7 @@ impl Graph {
 /// Renders a picture as SVG. Refuses a picture that is too large to be useful.
 pub(crate) fn to_svg(picture: Picture, detail: DrawingDetail) -> Result<String> {
     let picture = if detail == DrawingDetail::Brief { picture.folded() } else { picture };
-    let nodes = picture.boxes.len();
+    let nodes = picture.count();
     if nodes > drawing::MOST {
         let cause = BuildCause::TooManyToDraw { nodes, most: drawing::MOST };
         return Err(BuildError::new("drawing", cause).into());
