@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rust::HostData;
 
-use crate::status::{Failure, Outcome};
+use crate::status::{self, Failure, Outcome};
 
 /// Returns what a pointer points to.
 ///
@@ -204,6 +204,7 @@ impl Drop for UserData {
     fn drop(&mut self) {
         if let Some(release) = self.release {
             release(self.pointer);
+            status::end_child(0);
         }
     }
 }

@@ -187,22 +187,22 @@ thread_local! {
     static REASONS: RefCell<Vec<Option<String>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Ends this process, the child of a fork that a function of the program has made and left: the submission is the parent's,
-/// and this thread of clgraph is the only one in the child.
-fn end_child(status: c_int) -> ! {
+/// Called after each function of the program: ends this process if it is the child of a fork that the function has made and
+/// left. What clgraph does is the parent's to go on with, and this thread is the only one in the child.
+pub(crate) fn end_child(status: c_int) {
     unsafe extern "C" {
         safe fn _exit(status: c_int) -> !;
     }
-    _exit(c_int::from(status != 0))
+    if IS_FORKED.load(Ordering::Relaxed) {
+        _exit(c_int::from(status != 0))
+    }
 }
 
 /// Calls a function of the program whose submission fails if it returns anything but 0, or says `clg_fail`.
 pub(crate) fn call_program(function: impl FnOnce() -> c_int) -> Result<(), String> {
     let _ = REASONS.try_with(|reasons| reasons.borrow_mut().push(None));
     let status = function();
-    if IS_FORKED.load(Ordering::Relaxed) {
-        end_child(status);
-    }
+    end_child(status);
     let reason = REASONS.try_with(|reasons| reasons.borrow_mut().pop());
     match (status, reason.ok().flatten().flatten()) {
         (0, None) => Ok(()),

@@ -11,7 +11,7 @@ use crate::execute::{clg_sub_graph, give_sub_graph};
 use crate::graph::clg_node;
 use crate::handle::{self, handled};
 use crate::pointers::{self, Target, UserData};
-use crate::status::{Failure, Outcome, clg_status, enter};
+use crate::status::{Failure, Outcome, clg_status, end_child, enter};
 
 /// A submission, with the results that the program looks at.
 #[derive(Clone)]
@@ -174,6 +174,7 @@ pub unsafe extern "C" fn clg_submission_on_complete(
                     function(status, text.as_ptr(), user.pointer);
                 }
             }
+            end_child(0);
         });
         Ok(())
     })

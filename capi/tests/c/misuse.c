@@ -437,12 +437,48 @@ static int forks(clg_task task, void *user) {
     int *outcome = user;
     pid_t child = fork();
     if (child == 0) {
+        alarm(10); /* A child that goes on in clgraph may wait for ever: then it ends by a signal. */
         return *outcome;
     }
     int status;
     CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
     *outcome = WEXITSTATUS(status);
     return 0;
+}
+
+static void release_forks(void *user) { forks(NULL, user); }
+
+static void callback_forks(clg_status status, const char *text, void *user) {
+    CHECK(status == CLG_SUCCESS && text == NULL);
+    forks(NULL, user);
+}
+
+static void is_outcome(volatile int *outcome, int expected) {
+    for (int i = 0; i < 20000 && *outcome != expected; i++) {
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    CHECK(*outcome == expected);
+}
+
+/* So do those of a callback, and of a function that gets data back: on a thread of clgraph, or on that of a call that failed. */
+static void forked_by_other_functions(void) {
+    clg_graph graph;
+    clg_executable executable;
+    OK(clg_graph_create(all.queue, &graph));
+    OK(clg_graph_finalize(graph, NULL, &executable));
+    clg_submission run = submitted(all, executable);
+    static int called = 9, given_back = 9, refused = 9;
+    OK(clg_submission_on_complete(run, callback_forks, &called, NULL));
+    is_outcome(&called, 0);
+    clg_host_task task = {.function = nothing, .user = &given_back, .release = release_forks};
+    OK(clg_graph_host_task(graph, &task, NULL, NULL));
+    OK(clg_submission_release(run));
+    OK(clg_executable_release(executable));
+    OK(clg_graph_release(graph));
+    is_outcome(&given_back, 0);
+    task.user = &refused;
+    FAILS(CLG_INVALID, "clg_graph is null", clg_graph_host_task(NULL, &task, NULL, NULL));
+    is_outcome(&refused, 0);
 }
 
 /* A child that leaves the function which forked it ends: the submission is the parent's. */
@@ -492,6 +528,7 @@ int main(void) {
     /* Memcheck takes for lost what belongs to threads that the child has not got. */
     if (getenv("CLGRAPH_TEST_MEMCHECK") == NULL) {
         forked_by_a_task();
+        forked_by_other_functions();
     }
     lists_that_are_too_long();
     one_by_one();
