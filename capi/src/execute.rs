@@ -223,7 +223,8 @@ unsafe fn waits_for_nodes(options: &clg_submit_options) -> Outcome<bool> {
     }
     // SAFETY: **caller**.
     for run in unsafe { pointers::list("options->submissions", options.submissions, options.num_submissions) }? {
-        if run_of(*run)?.submission().sub_graph().is_some() {
+        // Not only executables are recorded: a host task or a native command of a queue is a submission without a sub-graph.
+        if run_of(*run)?.submission().event()?.node().is_some() {
             return Ok(true);
         }
     }
@@ -321,7 +322,7 @@ pub unsafe extern "C" fn clg_executable_submit(
         let mut is_recorded = queue.recording_graph().is_ok();
         if let Some((options, users)) = given {
             // SAFETY: **caller**.
-            is_recorded |= unsafe { waits_for_nodes(options) }?;
+            is_recorded = is_recorded || (event.is_some() && unsafe { waits_for_nodes(options) }?);
             // SAFETY: **caller**.
             submit = unsafe { fill_in(submit, options, users) }?;
         }

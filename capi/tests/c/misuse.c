@@ -58,6 +58,12 @@ static int looks_at_nothing(clg_task task, void *data, size_t size, size_t row_p
     return nothing(task, user);
 }
 
+static int enqueues_nothing(const clg_native_target *target, void *user) {
+    (void)target;
+    (void)user;
+    return 0;
+}
+
 static void *misuse(void *seed) {
     uint64_t state = (uint64_t)(uintptr_t)seed * 0x9e3779b97f4a7c15u + 1;
     clg_node nodes[4] = {{0, 0, 0}};
@@ -395,10 +401,22 @@ static void no_event_of_a_recording(void) {
     OK(clg_queue_from_cl(raw, &joins));
     clg_submit_options after = {.submissions = &run, .num_submissions = 1};
     FAILS(CLG_INVALID, "pass null for `event`", clg_executable_submit(executable, joins, &after, &event, NULL));
+    /* So does one that waits for a host task, mapped memory or a native command that was recorded. */
+    clg_memory memory = buffer(all, 64);
+    clg_submission others[3];
+    OK(clg_enqueue_host_task(all.queue, &(clg_host_task){.function = nothing}, 0, NULL, &others[0]));
+    OK(clg_enqueue_map(all.queue, CLG_ALL(memory), CLG_MAP_READ, &(clg_map_task){.function = looks_at_nothing}, 0, NULL, &others[1]));
+    OK(clg_enqueue_native_command(all.queue, &(clg_native_command){.enqueue = enqueues_nothing}, 0, NULL, &others[2]));
+    for (int i = 0; i < 3; i++) {
+        after.submissions = &others[i];
+        FAILS(CLG_INVALID, "pass null for `event`", clg_executable_submit(executable, joins, &after, &event, NULL));
+        OK(clg_submission_release(others[i]));
+    }
+    OK(clg_memory_release(memory));
     OK(clg_graph_end_all_recording(outer, NULL));
     size_t nodes;
     OK(clg_graph_size(outer, &nodes));
-    CHECK(nodes == 1);
+    CHECK(nodes == 4);
     OK(clg_queue_release(joins));
     CHECK(clReleaseCommandQueue(raw) == CL_SUCCESS);
     OK(clg_submission_release(run));
