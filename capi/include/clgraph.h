@@ -1208,8 +1208,8 @@ enum clg_status clg_graph_kernel(clg_graph graph,
 // and `local` are as in `clg_launch`, and may be null.
 //
 // The caller's promise:
-// `global`, `offset` and `local` are null or point to three numbers. The promise of `clg_graph_kernel` holds for the
-// range.
+// `global`, `offset` and `local` are null or point to as many numbers as `work_dim` says. The promise of
+// `clg_graph_kernel` holds for the range.
 enum clg_status clg_graph_set_range(clg_graph graph,
                                     struct clg_node node,
                                     uint32_t work_dim,

@@ -1339,11 +1339,8 @@ public:
     }
     // Sets the range of a kernel node, up to its bound. Executables get it when they are updated.
     void set_range(node of, const range &over) const {
-        const bool has_offset = over.offset.sizes()[0] || over.offset.sizes()[1] || over.offset.sizes()[2];
-        const bool has_local = over.local.sizes()[0] != 0;
-        detail::check(clg_graph_set_range(raw_, of, over.global.dims(), over.global.sizes().data(),
-                                          has_offset ? over.offset.sizes().data() : nullptr,
-                                          has_local ? over.local.sizes().data() : nullptr));
+        detail::check(clg_graph_set_range(raw_, of, over.global.dims(), over.global.sizes().data(), over.offset.sizes().data(),
+                                          over.local.sizes().data()));
     }
     // Makes queues record: commands on them become nodes, and nothing runs, until the object that this returns ends.
     class recording {

@@ -367,6 +367,19 @@ fn numbers(of: &[usize; 3], dims: usize) -> &[usize] {
     if *of == [0; 3] { &[] } else { &of[..dims] }
 }
 
+/// Returns the numbers that a pointer of C points to, or none if it is null or all are zero.
+///
+/// # Safety
+/// **caller**: null, or valid for reads of that many numbers meanwhile.
+unsafe fn given_numbers<'a>(what: &str, of: *const usize, dims: usize) -> Outcome<Option<&'a [usize]>> {
+    if of.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the caller's promise.
+    let given: &[usize] = unsafe { pointers::list(what, of, dims) }?;
+    Ok(Some(given).filter(|given| given.iter().any(|number| *number != 0)))
+}
+
 fn dimensions(work_dim: u32) -> Outcome<usize> {
     match work_dim {
         1..=3 => Ok(work_dim as usize),
@@ -448,8 +461,8 @@ pub unsafe extern "C" fn clg_graph_kernel(
 /// and `local` are as in `clg_launch`, and may be null.
 ///
 /// # Safety
-/// `global`, `offset` and `local` are null or point to three numbers. The promise of `clg_graph_kernel` holds for the
-/// range.
+/// `global`, `offset` and `local` are null or point to as many numbers as `work_dim` says. The promise of
+/// `clg_graph_kernel` holds for the range.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clg_graph_set_range(
     graph: clg_graph,
@@ -464,13 +477,13 @@ pub unsafe extern "C" fn clg_graph_set_range(
         // SAFETY: **caller**.
         let global: &[usize] = unsafe { pointers::list("global", global, dims) }?;
         let mut range = NdRange::new(global);
-        if !offset.is_null() {
-            // SAFETY: **caller**.
-            range = range.offset(unsafe { pointers::list("offset", offset, dims) }?);
+        // SAFETY: **caller**.
+        if let Some(offset) = unsafe { given_numbers("offset", offset, dims) }? {
+            range = range.offset(offset);
         }
-        if !local.is_null() {
-            // SAFETY: **caller**.
-            range = range.work_group(unsafe { pointers::list("local", local, dims) }?);
+        // SAFETY: **caller**.
+        if let Some(local) = unsafe { given_numbers("local", local, dims) }? {
+            range = range.work_group(local);
         }
         Ok(graph.set_nd_range(node.node(), range)?)
     })

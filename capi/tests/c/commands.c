@@ -330,6 +330,9 @@ static void changes(void) {
     FAILS(CLG_INVALID, "cannot replace", clg_graph_empty(all.graph, &replaces, NULL));
     FAILS(CLG_INVALID, "", clg_graph_read(all.graph, CLG_ALL(c), &replaces, NULL));
     size_t half = LEN / 2;
+    /* Zeros are as null: no offset, and the driver chooses the size of work-groups. */
+    size_t zero = 0;
+    OK(clg_graph_set_range(all.graph, launched, 1, &half, &zero, &zero));
     OK(clg_graph_set_range(all.graph, launched, 1, &half, NULL, NULL));
     size_t more = LEN + 1;
     FAILS(CLG_INVALID, "", clg_graph_set_range(all.graph, launched, 1, &more, NULL, NULL));
