@@ -97,6 +97,9 @@ typedef enum clg_arg_kind {
     CLG_ARG_IMAGE_READ_WRITE = 12,
     // A sampler: `sampler`.
     CLG_ARG_SAMPLER = 13,
+    // No argument, but one more parameter of the argument before it: `parameter`. That argument then has the value of
+    // whichever of its parameters was set last.
+    CLG_ARG_ALSO_PARAMETER = 14,
 } clg_arg_kind;
 
 // Kinds of memory that clgraph allocates.
@@ -1888,6 +1891,7 @@ enum clg_status clg_device_caps(cl_device_id device, size_t room, char *text, si
 #define CLG_LOCAL(bytes) {.kind = CLG_ARG_LOCAL, .size = (bytes)}
 #define CLG_NULL {.kind = CLG_ARG_NULL}
 #define CLG_PARAMETER(of) {.kind = CLG_ARG_PARAMETER, .parameter = (of)}
+#define CLG_ALSO_PARAMETER(of) {.kind = CLG_ARG_ALSO_PARAMETER, .parameter = (of)}
 #define CLG_IMAGE_READ(of) {.kind = CLG_ARG_IMAGE_READ, .image = (of)}
 #define CLG_IMAGE_WRITE(of) {.kind = CLG_ARG_IMAGE_WRITE, .image = (of)}
 #define CLG_SAMPLER(of) {.kind = CLG_ARG_SAMPLER, .sampler = (of)}

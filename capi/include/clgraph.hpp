@@ -512,6 +512,9 @@ private:
     detail::handle<clg_sampler, clg_sampler_retain, clg_sampler_release> sampler_;
 };
 
+// No argument, but one more parameter of the argument before it, which then has the value of whichever was set last.
+template <class T> arg also(const parameter<T> &of) { return arg(CLG_ARG_ALSO_PARAMETER, {}, 0, of.raw()); }
+inline arg also(const local_parameter &of) { return arg(CLG_ARG_ALSO_PARAMETER, {}, 0, of.raw()); }
 // Memory that a kernel only reads.
 inline arg in(clg_range of) { return arg(CLG_ARG_READ, of); }
 // Memory that a kernel only writes. Bytes that it does not write keep their values.

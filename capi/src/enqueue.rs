@@ -9,9 +9,10 @@ use rust::{CommandGroup, ExecuteKernel, GraphMemory, Kernel, PendingRead, Queue}
 
 use crate::event::{clg_event, give_event, wait_list};
 use crate::graph::{clg_node, give_node};
+use crate::group::clg_command_group;
 use crate::handle::{self, handled};
 use crate::image::{AnyImage, clg_area, color, packed};
-use crate::launch::{clg_command_group, clg_launch, fill_in};
+use crate::launch::{clg_launch, fill_in};
 use crate::objects::{AnyMemory, clg_memory, clg_queue, clg_range, with_slice};
 use crate::pointers::{self, Release, UserData};
 use crate::status::{Failure, clg_status, enter};

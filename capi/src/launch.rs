@@ -1,14 +1,14 @@
-//! Launches of kernels: how C describes them, and the nodes and groups of nodes that are made of them.
+//! Launches of kernels: how C describes them, and the nodes that are made of them.
 
 use std::ffi::c_void;
 
 use rust::{
-    AnyDeviceGlobal, AsRegion, BufferArg, CommandGroup, DynamicGlobal, ExecuteKernel, Graph, Kernel, KernelArg,
-    KernelNode, NdRange, Sampler, ValueArg,
+    AnyDeviceGlobal, AsRegion, BufferArg, DynamicGlobal, ExecuteKernel, Graph, Kernel, KernelArg, KernelNode, NdRange,
+    Parameter, Sampler, ValueArg,
 };
 
 use crate::graph::{add_or_replace, clg_graph, clg_node, clg_node_options, give_node, options, with_options};
-use crate::handle::{self, handled};
+use crate::handle;
 use crate::image::{AnyImage, clg_image, clg_sampler};
 use crate::number;
 use crate::objects::{clg_kernel, clg_range, with_slice};
@@ -50,6 +50,9 @@ pub enum clg_arg_kind {
     CLG_ARG_IMAGE_READ_WRITE = 12,
     /// A sampler: `sampler`.
     CLG_ARG_SAMPLER = 13,
+    /// No argument, but one more parameter of the argument before it: `parameter`. That argument then has the value of
+    /// whichever of its parameters was set last.
+    CLG_ARG_ALSO_PARAMETER = 14,
 }
 
 /// An argument of a kernel. Fields that its kind does not name are not looked at.
@@ -146,6 +149,7 @@ pub(crate) trait Launch: Sized {
     fn object<T: KernelArg>(self, object: &T) -> Self
     where
         for<'a> &'a T: ValueArg;
+    fn also<T: ?Sized>(self, parameter: &Parameter<T>) -> Self;
     fn local(self, bytes: usize) -> Self;
     fn null(self) -> Self;
     fn indirect<T>(self, memory: &impl AsRegion<T>, access: Access) -> Self;
@@ -178,6 +182,10 @@ impl Launch for KernelNode<'_> {
         for<'a> &'a T: ValueArg,
     {
         self.arg(object)
+    }
+
+    fn also<T: ?Sized>(self, parameter: &Parameter<T>) -> Self {
+        self.also_parameter(parameter)
     }
 
     fn local(self, bytes: usize) -> Self {
@@ -252,6 +260,11 @@ impl Launch for ExecuteKernel<'_> {
         for<'a> &'a T: ValueArg,
     {
         self.set_arg(object);
+        self
+    }
+
+    fn also<T: ?Sized>(mut self, parameter: &Parameter<T>) -> Self {
+        self.set_arg_also(parameter);
         self
     }
 
@@ -357,6 +370,16 @@ fn add_arg<L: Launch>(launch: L, arg: &clg_arg) -> Outcome<L> {
                 return Err(Failure::invalid("for a parameter of memory, say how the kernel uses the memory"));
             }
         }
+    } else if is(kind::CLG_ARG_ALSO_PARAMETER) {
+        match parameter()? {
+            AnyParameter::Bytes(parameter) => launch.also(&parameter),
+            AnyParameter::Number(parameter) => parameter.also(launch),
+            AnyParameter::Local(parameter) => launch.also(&parameter),
+            AnyParameter::Buffer(parameter) => launch.also(&parameter),
+            AnyParameter::Memory(parameter) => launch.also(&parameter),
+            AnyParameter::Image(parameter) => launch.also(&parameter),
+            AnyParameter::Sampler(parameter) => launch.also(&parameter),
+        }
     } else {
         return Err(Failure::invalid(format!("{} is no kind of argument (clg_arg_kind)", arg.kind)));
     })
@@ -394,8 +417,11 @@ fn dimensions(work_dim: u32) -> Outcome<usize> {
 pub(crate) unsafe fn fill_in<L: Launch>(mut to: L, launch: &clg_launch) -> Outcome<L> {
     // SAFETY: **caller**.
     let args = unsafe { pointers::list("launch->args", launch.args, launch.num_args) }?;
-    for (index, arg) in args.iter().enumerate() {
-        to = add_arg(to, arg).map_err(|failure| failure.within(format!("argument {index}")))?;
+    let mut count = 0_usize;
+    for arg in args {
+        // What belongs to the argument before has no number of its own.
+        count += usize::from(arg.kind != clg_arg_kind::CLG_ARG_ALSO_PARAMETER as i32);
+        to = add_arg(to, arg).map_err(|failure| failure.within(format!("argument {}", count.saturating_sub(1))))?;
     }
     // SAFETY: **caller**.
     let indirect = unsafe { pointers::list("launch->indirect", launch.indirect, launch.num_indirect) }?;
@@ -424,7 +450,7 @@ pub(crate) unsafe fn fill_in<L: Launch>(mut to: L, launch: &clg_launch) -> Outco
 ///
 /// # Safety
 /// **caller**.
-unsafe fn launch<'g>(graph: &'g Graph, launch: *const clg_launch) -> Outcome<KernelNode<'g>> {
+pub(crate) unsafe fn launch<'g>(graph: &'g Graph, launch: *const clg_launch) -> Outcome<KernelNode<'g>> {
     // SAFETY: **caller**.
     let launch = unsafe { pointers::read("launch", launch) }?;
     let kernel = handle::get::<Kernel>(launch.kernel.addr())?;
@@ -486,96 +512,5 @@ pub unsafe extern "C" fn clg_graph_set_range(
             range = range.work_group(local);
         }
         Ok(graph.set_nd_range(node.node(), range)?)
-    })
-}
-
-/// What a `clg_command_group` names.
-pub struct clg_command_group_object {
-    _private: [u8; 0],
-}
-
-/// Several launches, or several host tasks, of which one is active.
-pub type clg_command_group = *mut clg_command_group_object;
-
-handled!(CommandGroup, 16, "clg_command_group");
-
-/// Adds a reference to the object.
-#[unsafe(no_mangle)]
-pub extern "C" fn clg_command_group_retain(object: clg_command_group) -> clg_status {
-    enter(|| handle::retain::<CommandGroup>(object.addr()))
-}
-
-/// Removes a reference. The last one ends the object; what runs goes on.
-#[unsafe(no_mangle)]
-pub extern "C" fn clg_command_group_release(object: clg_command_group) -> clg_status {
-    enter(|| handle::release::<CommandGroup>(object.addr()))
-}
-
-/// Makes a group of launches, of which the first is active. They use the same memory in the same ways. A node of it is
-/// added by `clg_graph_command_group_node`.
-///
-/// # Safety
-/// The promise of `clg_graph_kernel`, for each launch. `launches` points to as many launches as `num_launches` says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clg_graph_command_group(
-    graph: clg_graph,
-    launches: *const clg_launch,
-    num_launches: usize,
-    result: *mut clg_command_group,
-) -> clg_status {
-    enter(|| {
-        let graph = handle::get::<Graph>(graph.addr())?;
-        // SAFETY: **caller**.
-        let (place, all) =
-            unsafe { (pointers::place("result", result)?, pointers::list("launches", launches, num_launches)?) };
-        let launch = |(index, one): (usize, &clg_launch)| {
-            // SAFETY: **caller**.
-            let launch = unsafe { self::launch(&graph, one) };
-            launch.map_err(|failure| failure.within(format!("launch {index}")))
-        };
-        let launches: Vec<_> = all.iter().enumerate().map(launch).collect::<Outcome<_>>()?;
-        // SAFETY: **caller**: the promise of this function.
-        let group = unsafe { graph.command_group(launches) }?;
-        place.set(handle::new(group)? as clg_command_group);
-        Ok(())
-    })
-}
-
-/// Adds a node of a group: it does what is active in the group.
-///
-/// # Safety
-/// The pointers are null or point to what their types say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clg_graph_command_group_node(
-    graph: clg_graph,
-    group: clg_command_group,
-    options: *const clg_node_options,
-    node: *mut clg_node,
-) -> clg_status {
-    enter(|| {
-        // SAFETY: **caller**.
-        let node = unsafe { pointers::target("node", node) }?;
-        let graph = handle::get::<Graph>(graph.addr())?;
-        // SAFETY: **caller**.
-        let options = unsafe { self::options(options) }?.only_added("a node of a group")?;
-        let group = handle::get::<CommandGroup>(group.addr())?;
-        give_node(with_options!(graph.command_group_node(&group), options).add()?.to_raw(), node)
-    })
-}
-
-/// Makes another launch or host task of a group active, by its index from 0. Executables get it when they are updated.
-#[unsafe(no_mangle)]
-pub extern "C" fn clg_command_group_set_active(group: clg_command_group, index: usize) -> clg_status {
-    enter(|| Ok(handle::get::<CommandGroup>(group.addr())?.set_active_index(index)?))
-}
-
-/// Returns which launch or host task of a group is active, by its index from 0.
-#[unsafe(no_mangle)]
-pub extern "C" fn clg_command_group_active(group: clg_command_group, result: *mut usize) -> clg_status {
-    enter(|| {
-        // SAFETY: **caller**.
-        let place = unsafe { pointers::place("result", result) }?;
-        place.set(handle::get::<CommandGroup>(group.addr())?.active_index()?);
-        Ok(())
     })
 }

@@ -16,7 +16,8 @@
 //! | `program.rs` | device globals, and the programs that use them |
 //! | `graph.rs` | graphs, edges, and what every node can have |
 //! | `transfer.rs` | nodes that copy, fill, write and read memory, and begin and end its life |
-//! | `launch.rs` | kernels: launches, their arguments, groups of launches |
+//! | `launch.rs` | kernels: launches, and their arguments |
+//! | `group.rs` | groups of launches or of host tasks |
 //! | `task.rs` | host tasks, and the view that they have of their submission |
 //! | `map.rs` | host tasks that get memory mapped |
 //! | `native.rs` | commands of the program's own |
@@ -38,6 +39,7 @@ mod enqueue;
 mod event;
 mod execute;
 mod graph;
+mod group;
 mod handle;
 mod image;
 mod launch;

@@ -102,6 +102,12 @@ macro_rules! numbers {
                     $(Self::$variant(parameter) => launch.object(&**parameter),)*
                 }
             }
+
+            pub(crate) fn also<L: Launch>(&self, launch: L) -> L {
+                match self {
+                    $(Self::$variant(parameter) => launch.also(&**parameter),)*
+                }
+            }
         }
 
         /// Gives a launch a value of a type.

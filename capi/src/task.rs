@@ -7,9 +7,9 @@ use rust::{Graph, HostRead, HostTaskContext, HostTaskNode, HostWrite, Queue, Sub
 
 use crate::event::{clg_event, wait_list};
 use crate::graph::{add_or_replace, clg_graph, clg_node, clg_node_options, give_node, options, with_options};
+use crate::group::clg_command_group;
 use crate::handle::{self, handled};
 use crate::image::clg_image;
-use crate::launch::clg_command_group;
 use crate::objects::{clg_queue, clg_range, with_slice};
 use crate::pointers::{self, Flag, UserData};
 use crate::status::{Failure, Outcome, call_program, clg_status, enter};

@@ -27,7 +27,7 @@ const NAMES: &[(&str, &str)] = &[
     ("Submit::with_event", "clg_submit_options.node_events"),
     ("Submit::with_signal", "clg_submit_options.node_events"),
     ("after", "clg_node_options.after"),
-    ("also_parameter", "clg_launch.args"),
+    ("also_parameter", "CLG_ARG_ALSO_PARAMETER"),
     ("any", "clg_parameter_create"),
     ("buffer_or_null", "or_null"),
     ("checked", "clg_parameter_create"),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// In the order in which the header has them.
-const FILES: [&str; 21] = [
+const FILES: [&str; 22] = [
     "version",
     "status",
     "pointers",
@@ -19,6 +19,7 @@ const FILES: [&str; 21] = [
     "graph",
     "transfer",
     "launch",
+    "group",
     "task",
     "map",
     "native",

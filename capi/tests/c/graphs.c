@@ -257,6 +257,46 @@ static void host_tasks_and_events(void) {
     end(other);
 }
 
+/* An argument with two parameters has the value of the one that was set last. */
+static void two_parameters(void) {
+    bench all = start();
+    clg_memory a = buffer(all, 4 * LEN);
+    clg_kernel scale = kernel(all, "scale");
+    uint32_t three = 3, five = 5, seven = 7, one = 1, result[LEN];
+    clg_parameter bytes, number;
+    OK(clg_parameter_create(&three, sizeof three, &bytes));
+    OK(clg_parameter_create_number(CLG_TYPE_UINT, &five, NULL, NULL, &number));
+    clg_arg args[] = {CLG_READ_WRITE(a), CLG_PARAMETER(bytes), CLG_ALSO_PARAMETER(number)};
+    clg_launch launch = {.kernel = scale, .args = args, .num_args = 3, .work_dim = 1, .global = {LEN}};
+    clg_node scaled, read;
+    OK(clg_graph_fill(all.graph, CLG_ALL(a), &one, sizeof one, NULL, NULL));
+    OK(clg_graph_kernel(all.graph, &launch, NULL, &scaled));
+    OK(clg_graph_read(all.graph, CLG_ALL(a), NULL, &read));
+    clg_executable executable;
+    OK(clg_graph_finalize(all.graph, &(clg_finalize_options){.updatable = true}, &executable));
+    for (uint32_t i = 0; i < 2; i++) {
+        OK(clg_parameter_set(i == 0 ? number : bytes, &seven, sizeof seven));
+        OK(clg_executable_update(executable, &scaled, 1));
+        clg_submission run = submitted(all, executable);
+        OK(clg_submission_get(run, read, result, sizeof result));
+        all_is(result, seven);
+        OK(clg_submission_release(run));
+        seven += 10;
+    }
+    clg_arg first[] = {CLG_ALSO_PARAMETER(number), CLG_READ_WRITE(a), CLG_VALUE(one)};
+    launch.args = first;
+    FAILS(CLG_INVALID, "CLG_ARG_ALSO_PARAMETER", clg_graph_kernel(all.graph, &launch, NULL, NULL));
+    args[2].parameter = NULL;
+    launch.args = args;
+    FAILS(CLG_INVALID, "argument 1: the handle of type clg_parameter is null", clg_graph_kernel(all.graph, &launch, NULL, NULL));
+    OK(clg_executable_release(executable));
+    OK(clg_parameter_release(bytes));
+    OK(clg_parameter_release(number));
+    OK(clg_kernel_release(scale));
+    OK(clg_memory_release(a));
+    end(all);
+}
+
 /* An event of the program fails: the status is that of the event. */
 static void failing_events(void) {
     bench all = start();
@@ -291,6 +331,7 @@ int main(void) {
     memory_of_graphs_and_sub_graphs();
     host_tasks_and_events();
     failing_events();
+    two_parameters();
     CHECK(clg_live_objects() == 0);
     puts("ok");
     return 0;

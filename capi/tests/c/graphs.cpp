@@ -408,6 +408,9 @@ void types_of_values(const bench &all) {
     CHECK(thrown([&] { by.set(10); }).find("1..=9") != std::string::npos && by.get() == 2);
     clg::local_parameter room(48);
     CHECK(room.get() == 48);
+    // An argument may have several parameters.
+    clg::graph(queue).kernel(scale, clg::extent(4), {clg::in_out(memory), by, clg::also(clg::parameter<cl_uint>(3))});
+    CHECK(thrown([&] { graph.kernel(scale, clg::extent(4), {clg::also(room), clg::in_out(memory), 1u}); }).find("CLG_ARG_ALSO_PARAMETER") != std::string::npos);
     // Arguments keep what they name.
     std::vector<clg::arg> args{clg::in_out(clg::memory(buffer(all, 64))), clg::parameter<cl_uint>(2)};
     clg::launch launch{scale, clg::extent(4), {clg::in_out(clg::memory(buffer(all, 64)).slice(0, 16)), 2u}};
