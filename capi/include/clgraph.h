@@ -526,6 +526,18 @@ typedef struct clg_map_task {
     void (*release)(void *user);
 } clg_map_task;
 
+// Where mapped memory is.
+typedef struct clg_mapped {
+    // Its first byte.
+    void *data;
+    // How many bytes there are from the first to the last.
+    size_t size;
+    // The bytes from one row of an image to the next.
+    size_t row_pitch;
+    // The bytes from one slice of an image to the next.
+    size_t slice_pitch;
+} clg_mapped;
+
 // A command buffer of OpenCL.
 typedef struct _cl_command_buffer_khr *cl_command_buffer_khr;
 
@@ -1345,6 +1357,24 @@ enum clg_status clg_enqueue_map_image(clg_queue queue,
                                       uint32_t num_events,
                                       const clg_event *event_wait_list,
                                       clg_submission *submission);
+
+// Maps memory for the function of a host task, until that function returns. The task has declared that it uses the memory:
+// that it reads for CLG_MAP_READ, that it writes for CLG_MAP_WRITE_INVALIDATE, and both for CLG_MAP_WRITE. `mode` is a
+// `clg_map_mode`.
+//
+// The caller's promise:
+// The memory is written only if the mode says so, nobody uses what is mapped after the function has returned, and nothing
+// else uses the memory meanwhile that the graph does not know. `result` is null or valid for a write.
+enum clg_status clg_task_map(clg_task task,
+                             struct clg_range range,
+                             int32_t mode,
+                             struct clg_mapped *result);
+
+// Maps a part of an image for the function of a host task, until that function returns. As `clg_task_map` otherwise.
+//
+// The caller's promise:
+// As of `clg_task_map`.
+enum clg_status clg_task_map_image(clg_task task, struct clg_area area, int32_t mode, struct clg_mapped *result);
 
 // Adds a native command.
 //

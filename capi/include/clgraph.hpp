@@ -1056,6 +1056,9 @@ inline std::string trace(const std::vector<submission> &runs) {
     });
 }
 
+// Pixels of an image that is mapped: `data`, `size`, `row_pitch` and `slice_pitch`, in bytes.
+using pixels = clg_mapped;
+
 // The view that a host task has of its submission.
 class task {
 public:
@@ -1069,6 +1072,19 @@ public:
     // The data of a write after the task.
     template <class Container> void put(node write, const Container &data) const {
         detail::check(clg_task_put(raw_, write, data.data(), data.size() * sizeof(*data.data())));
+    }
+    // Elements of memory, mapped until the function returns. The task has declared how it uses the memory: `clg::reads`,
+    // `clg::writes`, or for CLG_MAP_WRITE `clg::reads_and_writes`. Only with a mode that writes may they be written.
+    template <class T> view<T> map(clg_range of, clg_map_mode mode) const {
+        clg_mapped at = {};
+        detail::check(clg_task_map(raw_, of, mode, &at));
+        return {static_cast<T *>(at.data), at.size / sizeof(T)};
+    }
+    // The same for a part of an image.
+    pixels map(clg_area of, clg_map_mode mode) const {
+        pixels at = {};
+        detail::check(clg_task_map_image(raw_, of, mode, &at));
+        return at;
     }
 
 private:
@@ -1132,34 +1148,45 @@ template <class Call> auto host_task(host_function function, const std::vector<u
     return call(&given);
 }
 
-// The same for a function that gets memory mapped.
-template <class Call> auto map(std::function<void(void *, std::size_t)> function, Call call) {
-    using held = std::function<void(void *, std::size_t)>;
-    auto run = [](clg_task, void *data, std::size_t size, std::size_t, std::size_t, void *user) -> int {
-        return guarded([&] { (*static_cast<held *>(user))(data, size); });
-    };
-    clg_map_task given = {run, new held(std::move(function)), release<held>};
-    return call(&given);
-}
-
 } // namespace detail
 
-// Pixels of an image that is mapped: bytes, from row to row and from slice to slice.
-struct pixels {
-    void *data;
-    std::size_t size;
-    std::size_t row_pitch;
-    std::size_t slice_pitch;
+// A function that gets memory mapped: with or without the view of its submission before the rest.
+template <class... Given> class mapping {
+public:
+    template <class Function, class = std::enable_if_t<!std::is_same_v<std::decay_t<Function>, mapping>>> mapping(Function function) {
+        if constexpr (std::is_invocable_v<Function &, const task &, Given...>) {
+            function_ = std::move(function);
+        } else {
+            function_ = [without = std::move(function)](const task &, Given... given) mutable { without(given...); };
+        }
+    }
+    void operator()(const task &of, Given... given) const { function_(of, given...); }
+
+private:
+    std::function<void(const task &, Given...)> function_;
 };
+
+// Of a pointer to the first byte and the number of bytes.
+using memory_function = mapping<void *, std::size_t>;
+// Of the pixels of an image.
+using pixels_function = mapping<const pixels &>;
 
 namespace detail {
 
-template <class Call> auto map_image(std::function<void(const pixels &)> function, Call call) {
-    using held = std::function<void(const pixels &)>;
-    auto run = [](clg_task, void *data, std::size_t size, std::size_t row, std::size_t slice, void *user) -> int {
-        return guarded([&] { (*static_cast<held *>(user))({data, size, row, slice}); });
+// The same for a function that gets memory mapped.
+template <class Call> auto map(memory_function function, Call call) {
+    auto run = [](clg_task of, void *data, std::size_t size, std::size_t, std::size_t, void *user) -> int {
+        return guarded([&] { (*static_cast<memory_function *>(user))(task(of), data, size); });
     };
-    clg_map_task given = {run, new held(std::move(function)), release<held>};
+    clg_map_task given = {run, new memory_function(std::move(function)), release<memory_function>};
+    return call(&given);
+}
+
+template <class Call> auto map_image(pixels_function function, Call call) {
+    auto run = [](clg_task of, void *data, std::size_t size, std::size_t row, std::size_t slice, void *user) -> int {
+        return guarded([&] { (*static_cast<pixels_function *>(user))(task(of), {data, size, row, slice}); });
+    };
+    clg_map_task given = {run, new pixels_function(std::move(function)), release<pixels_function>};
     return call(&given);
 }
 
@@ -1401,15 +1428,15 @@ public:
         detail::check(clg_event_node(of.raw(), raw_, &found));
         return found;
     }
-    // Adds a function that gets memory mapped: a pointer to its first byte, and its size. If it throws, the submission
-    // fails with the text of the exception.
-    node map(clg_range memory, clg_map_mode mode, std::function<void(void *, std::size_t)> function, const options &with = {}) const {
+    // Adds a function that gets memory mapped: a pointer to its first byte, and its size; before them the view of its submission, if it
+    // takes one. If it throws, the submission fails with the text of the exception.
+    node map(clg_range memory, clg_map_mode mode, memory_function function, const options &with = {}) const {
         return detail::map(std::move(function), [&](const clg_map_task *given) {
             return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_map(raw_, memory, mode, given, c, to); });
         });
     }
     // The same for a part of an image.
-    node map(clg_area area, clg_map_mode mode, std::function<void(const pixels &)> function, const options &with = {}) const {
+    node map(clg_area area, clg_map_mode mode, pixels_function function, const options &with = {}) const {
         return detail::map_image(std::move(function), [&](const clg_map_task *given) {
             return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_map_image(raw_, area, mode, given, c, to); });
         });
@@ -1628,13 +1655,13 @@ public:
         });
     }
     // Runs a function with memory mapped, or records it.
-    submission map(clg_range of, clg_map_mode mode, std::function<void(void *, std::size_t)> function, const events &after = {}) const {
+    submission map(clg_range of, clg_map_mode mode, memory_function function, const events &after = {}) const {
         return detail::map(std::move(function), [&](const clg_map_task *given) {
             return submitted(after, [&](auto n, auto list, auto made) { return clg_enqueue_map(queue_.raw(), of, mode, given, n, list, made); });
         });
     }
     // The same for a part of an image.
-    submission map(clg_area of, clg_map_mode mode, std::function<void(const pixels &)> function, const events &after = {}) const {
+    submission map(clg_area of, clg_map_mode mode, pixels_function function, const events &after = {}) const {
         return detail::map_image(std::move(function), [&](const clg_map_task *given) {
             return submitted(after, [&](auto n, auto list, auto made) {
                 return clg_enqueue_map_image(queue_.raw(), of, mode, given, n, list, made);

@@ -12,7 +12,7 @@ use crate::objects::{clg_queue, clg_range, with_slice};
 use crate::pointers::{self, UserData};
 use crate::status::{Failure, Outcome, clg_status, enter};
 use crate::submission::{clg_submission, give_submission};
-use crate::task::{clg_task, run_as_task};
+use crate::task::{Task, clg_task, run_as_task};
 
 /// How the host uses memory that is mapped for it.
 #[repr(C)]
@@ -24,6 +24,20 @@ pub enum clg_map_mode {
     CLG_MAP_WRITE = 1,
     /// It writes all of it; what was there before is undefined.
     CLG_MAP_WRITE_INVALIDATE = 2,
+}
+
+/// Where mapped memory is.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct clg_mapped {
+    /// Its first byte.
+    pub data: *mut c_void,
+    /// How many bytes there are from the first to the last.
+    pub size: usize,
+    /// The bytes from one row of an image to the next.
+    pub row_pitch: usize,
+    /// The bytes from one slice of an image to the next.
+    pub slice_pitch: usize,
 }
 
 /// A function of the program that gets mapped memory.
@@ -114,18 +128,10 @@ macro_rules! writable {
 }
 writable!(MapWrite MapWriteInvalidate);
 
-/// Where mapped memory is.
-struct Place {
-    data: *mut u8,
-    size: usize,
-    row_pitch: usize,
-    slice_pitch: usize,
-}
-
-impl Place {
+impl clg_mapped {
     fn of_bytes<M: Start>(mapped: &mut Mapped<u8, M>) -> Self {
         let size = mapped.len();
-        Self { data: M::of_bytes(mapped), size, row_pitch: size, slice_pitch: size }
+        Self { data: M::of_bytes(mapped).cast(), size, row_pitch: size, slice_pitch: size }
     }
 
     fn of_image<M: Start>(mapped: &mut MappedImage<u8, M>, row_bytes: usize) -> Self {
@@ -135,7 +141,7 @@ impl Place {
         let row_pitch = if rows > 1 { at(1, 0).addr() - start.addr() } else { row_bytes };
         let slice_pitch = if slices > 1 { at(0, 1).addr() - start.addr() } else { row_pitch * rows };
         let size = slice_pitch * (slices - 1) + row_pitch * (rows - 1) + row_bytes;
-        Self { data: M::of_image(mapped), size, row_pitch, slice_pitch }
+        Self { data: M::of_image(mapped).cast(), size, row_pitch, slice_pitch }
     }
 }
 
@@ -144,10 +150,10 @@ fn run_mapped(
     context: &HostTaskContext<'_>,
     function: MapFunction,
     user: &UserData,
-    place: &Place,
+    place: &clg_mapped,
 ) -> Result<(), String> {
     run_as_task(context, |task| {
-        function(task, place.data.cast(), place.size, place.row_pitch, place.slice_pitch, user.pointer)
+        function(task, place.data, place.size, place.row_pitch, place.slice_pitch, user.pointer)
     })
 }
 
@@ -178,7 +184,7 @@ pub unsafe extern "C" fn clg_graph_map(
             // SAFETY: **caller**: the promise of this function.
             let builder = with_slice!(memory, |memory| unsafe {
                 graph.map(memory, mode, move |context: &HostTaskContext<'_>, mapped: &mut Mapped<u8, _>| {
-                    run_mapped(context, function, &user, &Place::of_bytes(mapped))
+                    run_mapped(context, function, &user, &clg_mapped::of_bytes(mapped))
                 })
             });
             add_or_replace!(builder, options, node, |old| old.node())
@@ -218,7 +224,7 @@ pub unsafe extern "C" fn clg_graph_map_image(
                     region,
                     mode,
                     move |context: &HostTaskContext<'_>, mapped: &mut MappedImage<u8, _>| {
-                        run_mapped(context, function, &user, &Place::of_image(mapped, row_bytes))
+                        run_mapped(context, function, &user, &clg_mapped::of_image(mapped, row_bytes))
                     },
                 )
             };
@@ -258,7 +264,7 @@ pub unsafe extern "C" fn clg_enqueue_map(
                     memory,
                     mode,
                     move |context: &HostTaskContext<'_>, mapped: &mut Mapped<u8, _>| {
-                        run_mapped(context, function, &user, &Place::of_bytes(mapped))
+                        run_mapped(context, function, &user, &clg_mapped::of_bytes(mapped))
                     },
                     &waits,
                 )
@@ -301,12 +307,66 @@ pub unsafe extern "C" fn clg_enqueue_map_image(
                     region,
                     mode,
                     move |context: &HostTaskContext<'_>, mapped: &mut MappedImage<u8, _>| {
-                        run_mapped(context, function, &user, &Place::of_image(mapped, row_bytes))
+                        run_mapped(context, function, &user, &clg_mapped::of_image(mapped, row_bytes))
                     },
                     &waits,
                 )
             }
         })?;
         give_submission(run, submission)
+    })
+}
+
+/// Maps memory for the function of a host task, until that function returns. The task has declared that it uses the memory:
+/// that it reads for CLG_MAP_READ, that it writes for CLG_MAP_WRITE_INVALIDATE, and both for CLG_MAP_WRITE. `mode` is a
+/// `clg_map_mode`.
+///
+/// # Safety
+/// The memory is written only if the mode says so, nobody uses what is mapped after the function has returned, and nothing
+/// else uses the memory meanwhile that the graph does not know. `result` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_task_map(
+    task: clg_task,
+    range: clg_range,
+    mode: i32,
+    result: *mut clg_mapped,
+) -> clg_status {
+    enter(|| {
+        // SAFETY: **caller**.
+        let place = unsafe { pointers::place("result", result) }?;
+        let (task, memory) = (Task::of(task)?, range.slice()?);
+        let at = with_mode!(mode, |mode| with_slice!(memory, |memory| task.map(|context| {
+            // SAFETY: **caller**: the promise of this function.
+            let mut mapped = unsafe { context.map::<u8, _>(memory, mode) }?;
+            Ok((clg_mapped::of_bytes(&mut mapped), mapped))
+        })))?;
+        place.set(at);
+        Ok(())
+    })
+}
+
+/// Maps a part of an image for the function of a host task, until that function returns. As `clg_task_map` otherwise.
+///
+/// # Safety
+/// As of `clg_task_map`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_task_map_image(
+    task: clg_task,
+    area: clg_area,
+    mode: i32,
+    result: *mut clg_mapped,
+) -> clg_status {
+    enter(|| {
+        // SAFETY: **caller**.
+        let place = unsafe { pointers::place("result", result) }?;
+        let (task, (image, origin, region)) = (Task::of(task)?, area.parts()?);
+        let row_bytes = region[0].saturating_mul(image.pixel_size());
+        let at = with_mode!(mode, |mode| task.map(|context| {
+            // SAFETY: **caller**: the promise of this function.
+            let mut mapped = unsafe { context.map_image::<u8, _>(&image, origin, region, mode) }?;
+            Ok((clg_mapped::of_image(&mut mapped, row_bytes), mapped))
+        }))?;
+        place.set(at);
+        Ok(())
     })
 }

@@ -19,11 +19,15 @@ use crate::submission::{clg_submission, give_submission};
 #[derive(Clone)]
 pub(crate) struct Task(Arc<Mutex<Option<Context>>>);
 
-/// The address of a `HostTaskContext`, while its function runs.
-struct Context(*const HostTaskContext<'static>);
+/// What a task has while its function runs.
+struct Context {
+    address: *const HostTaskContext<'static>,
+    /// What the function has mapped.
+    mapped: Vec<Box<dyn Send>>,
+}
 
-// SAFETY: it is used under the lock of the task only, and taken away under that lock before the context ends. What it
-// leads to is used through `&self`.
+// SAFETY: the address is used under the lock of the task only, and taken away under that lock before the context ends. What
+// it leads to is used through `&self`.
 unsafe impl Send for Context {}
 
 /// What a `clg_task` names.
@@ -78,20 +82,40 @@ pub struct clg_host_task {
     pub num_uses: usize,
 }
 
+fn has_returned() -> Failure {
+    Failure::invalid("the host task has returned")
+}
+
 impl Task {
-    fn of(handle: clg_task) -> Outcome<Self> {
+    pub(crate) fn of(handle: clg_task) -> Outcome<Self> {
         handle::get::<Self>(handle.addr())
     }
 
     fn with<R>(&self, call: impl FnOnce(&HostTaskContext<'_>) -> Outcome<R>) -> Outcome<R> {
         let context = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let context = context.as_ref().ok_or_else(|| Failure::invalid("the host task has returned"))?;
+        let context = context.as_ref().ok_or_else(has_returned)?;
         // SAFETY: the context lives until it is taken out of the task, under the lock that is held here.
-        call(unsafe { &*context.0 })
+        call(unsafe { &*context.address })
     }
 
+    /// Maps something until the function returns.
+    pub(crate) fn map<R, M: Send + 'static>(
+        &self,
+        map: impl FnOnce(&HostTaskContext<'_>) -> Outcome<(R, M)>,
+    ) -> Outcome<R> {
+        let mut context = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let context = context.as_mut().ok_or_else(has_returned)?;
+        // SAFETY: as above.
+        let (result, mapped) = map(unsafe { &*context.address })?;
+        context.mapped.push(Box::new(mapped));
+        Ok(result)
+    }
+
+    /// Takes the context away, and unmaps what the function has mapped.
     fn end(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Without the lock: other threads of the program may ask for the task meanwhile.
+        drop(ended);
     }
 }
 
@@ -110,7 +134,7 @@ pub(crate) fn run_as_task(
     function: impl FnOnce(clg_task) -> c_int,
 ) -> Result<(), String> {
     let address = std::ptr::from_ref(context).cast::<HostTaskContext<'static>>();
-    let task = Task(Arc::new(Mutex::new(Some(Context(address)))));
+    let task = Task(Arc::new(Mutex::new(Some(Context { address, mapped: Vec::new() }))));
     let handle = handle::new(task.clone()).map_err(|failure| failure.into_text())?;
     let outcome = call_program(|| function(handle as clg_task));
     task.end();

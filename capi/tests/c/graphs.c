@@ -257,6 +257,55 @@ static void host_tasks_and_events(void) {
     end(other);
 }
 
+/* The memory that a task maps itself. */
+typedef struct {
+    clg_memory from, to;
+    clg_task task;
+} mapped_memory;
+
+static int triples(clg_task task, void *user) {
+    mapped_memory *all = user;
+    clg_mapped from, to;
+    all->task = task;
+    FAILS(CLG_INVALID, "`result` is null", clg_task_map(task, CLG_ALL(all->from), CLG_MAP_READ, NULL));
+    FAILS(CLG_INVALID, "clg_map_mode", clg_task_map(task, CLG_ALL(all->from), 8, &from));
+    FAILS(CLG_INVALID, "`clg_use.writes`", clg_task_map(task, CLG_ALL(all->from), CLG_MAP_WRITE_INVALIDATE, &from));
+    FAILS(CLG_INVALID, "`clg_use.reads` and `clg_use.writes`", clg_task_map(task, CLG_ALL(all->to), CLG_MAP_WRITE, &from));
+    OK(clg_task_map(task, CLG_ALL(all->from), CLG_MAP_READ, &from));
+    OK(clg_task_map(task, (clg_range){all->to, 0, 4 * LEN}, CLG_MAP_WRITE_INVALIDATE, &to));
+    CHECK(from.size == 4 * LEN && to.size == from.size && to.row_pitch == to.size && to.slice_pitch == to.size);
+    for (size_t i = 0; i < LEN; i++) {
+        ((uint32_t *)to.data)[i] = 3 * ((uint32_t *)from.data)[i];
+    }
+    return 0;
+}
+
+static void tasks_map_memory(void) {
+    bench all = start();
+    mapped_memory state = {.from = buffer(all, 4 * LEN), .to = buffer(all, 4 * LEN)};
+    clg_use uses[] = {{.range = CLG_ALL(state.from), .reads = true}, {.range = CLG_ALL(state.to), .writes = true}};
+    clg_host_task task = {.function = triples, .user = &state, .uses = uses, .num_uses = 2};
+    uint32_t seven = 7, result[LEN];
+    clg_node read;
+    OK(clg_graph_fill(all.graph, CLG_ALL(state.from), &seven, sizeof seven, NULL, NULL));
+    OK(clg_graph_host_task(all.graph, &task, NULL, NULL));
+    OK(clg_graph_read(all.graph, CLG_ALL(state.to), NULL, &read));
+    clg_executable executable;
+    OK(clg_graph_finalize(all.graph, NULL, &executable));
+    for (int round = 0; round < 2; round++) {
+        clg_submission run = submitted(all, executable);
+        OK(clg_submission_get(run, read, result, sizeof result));
+        all_is(result, 21);
+        OK(clg_submission_release(run));
+    }
+    clg_mapped late;
+    FAILS(CLG_INVALID, "clg_task was released", clg_task_map(state.task, CLG_ALL(state.from), CLG_MAP_READ, &late));
+    OK(clg_executable_release(executable));
+    OK(clg_memory_release(state.from));
+    OK(clg_memory_release(state.to));
+    end(all);
+}
+
 /* An argument with two parameters has the value of the one that was set last. */
 static void two_parameters(void) {
     bench all = start();
@@ -332,6 +381,7 @@ int main(void) {
     host_tasks_and_events();
     failing_events();
     two_parameters();
+    tasks_map_memory();
     CHECK(clg_live_objects() == 0);
     puts("ok");
     return 0;

@@ -97,6 +97,38 @@ static void graphs(const bench &all) {
     queue.finish();
 }
 
+// A task that maps memory itself, and a function with mapped memory that uses the results of its submission.
+static void maps(const bench &all) {
+    clg::queue queue(all.cl_queue);
+    clg::commands on(queue);
+    const size_t len = 16;
+    clg::memory a(buffer(all, 4 * len)), b(buffer(all, 4 * len));
+    clg::graph graph(queue);
+    graph.fill(a, uint32_t{7});
+    graph.host_task(
+        [&](const clg::task &task) {
+            auto from = task.map<const uint32_t>(a, CLG_MAP_READ);
+            auto to = task.map<uint32_t>(b, CLG_MAP_WRITE_INVALIDATE);
+            CHECK(from.size() == len && to.size() == len);
+            std::copy(from.begin(), from.end(), to.begin());
+            throws(CLG_INVALID, "clg_use.writes", [&] { task.map<uint32_t>(a, CLG_MAP_WRITE_INVALIDATE); });
+        },
+        {clg::reads(a), clg::writes(b)});
+    auto read = graph.read(b);
+    graph.map(b, CLG_MAP_WRITE, [read](const clg::task &task, void *data, size_t size) {
+        CHECK(size == 4 * len && task.get<uint32_t>(read, len)[3] == 7);
+        static_cast<uint32_t *>(data)[0] = 8;
+    }, {read});
+    auto last = graph.read(b);
+    auto run = graph.finalize().submit(queue);
+    run.wait();
+    CHECK(run.get<uint32_t>(last)[0] == 8 && run.get<uint32_t>(last)[1] == 7);
+    bool ran = false;
+    clg::memory_function kept = [&](const clg::task &, void *, size_t) { ran = true; };
+    on.map(b, CLG_MAP_READ, kept).wait();
+    CHECK(ran);
+}
+
 static void commands(const bench &all) {
     cl_int status;
     auto make = [&](size_t size) {
@@ -349,7 +381,12 @@ static void images(const bench &all) {
     clg::parameter<clg::sampler> with(none);
     clg::graph graph(queue);
     auto node = graph.kernel(invert, clg::extent(8, 4), {clg::in(source_image), clg::out(to), with});
-    graph.map(to.area({0, 0, 0}, {1, 1, 1}), CLG_MAP_WRITE, [](const clg::pixels &pixel) { static_cast<uint8_t *>(pixel.data)[3] = 0; });
+    graph.map(to.area({0, 0, 0}, {1, 1, 1}), CLG_MAP_WRITE, [](const clg::task &, const clg::pixels &pixel) { static_cast<uint8_t *>(pixel.data)[3] = 0; });
+    graph.host_task([&to](const clg::task &task) {
+        auto pixel = task.map(to.area({2, 0, 0}, {1, 1, 1}), CLG_MAP_WRITE);
+        CHECK(pixel.size == 4);
+        static_cast<uint8_t *>(pixel.data)[0] = 1;
+    }, {clg::reads_and_writes(to)});
     auto read = graph.read(to);
     clg_finalize_options updatable = {};
     updatable.updatable = true;
@@ -357,7 +394,7 @@ static void images(const bench &all) {
     auto run = executable.submit(queue);
     run.wait();
     auto first = run.get<uint8_t>(read);
-    CHECK(first[0] == 245 && first[1] == 235 && first[3] == 0 && first[7] == 215);
+    CHECK(first[0] == 245 && first[1] == 235 && first[3] == 0 && first[7] == 215 && first[8] == 1);
     source_image.set(b);
     with.set(clamp);
     executable.update(node);
@@ -459,6 +496,7 @@ int main() {
     types_of_values(all);
     assignments(all);
     graphs(all);
+    maps(all);
     commands(all);
     native_commands_throw(all);
     rarer_calls(all);

@@ -138,6 +138,52 @@ static int adds_rows(clg_task task, void *data, size_t size, size_t row_pitch, s
     return 0;
 }
 
+/* The parts of a task that maps images itself: what it has declared, and what it has not. */
+typedef struct {
+    clg_image to, other;
+} mapped_images;
+
+static int maps_itself(clg_task task, void *user) {
+    mapped_images *all = user;
+    clg_area part = {all->to, {4, 2, 0}, {4, 2, 1}};
+    clg_mapped at;
+    FAILS(CLG_INVALID, "clg_map_mode", clg_task_map_image(task, part, 8, &at));
+    FAILS(CLG_INVALID, "`clg_use.reads`", clg_task_map_image(task, CLG_WHOLE_IMAGE(all->other), CLG_MAP_READ, &at));
+    OK(clg_task_map_image(task, part, CLG_MAP_WRITE_INVALIDATE, &at));
+    CHECK(at.row_pitch >= 4 * 4 && at.size == at.row_pitch + 4 * 4);
+    for (size_t y = 0; y < 2; y++) {
+        memset((uint8_t *)at.data + y * at.row_pitch, (int)(y + 5), 4 * 4);
+    }
+    return 0;
+}
+
+static void tasks_map_images(void) {
+    bench all = start();
+    if (!has_images(all)) {
+        end(all);
+        return;
+    }
+    mapped_images state = {.to = image(all), .other = image(all)};
+    clg_use use = {.image = state.to, .writes = true};
+    clg_host_task task = {.function = maps_itself, .user = &state, .uses = &use, .num_uses = 1};
+    uint32_t ten[4] = {10, 10, 10, 10};
+    clg_node read;
+    OK(clg_graph_fill_image(all.graph, CLG_WHOLE_IMAGE(state.to), CLG_COLOR_UINT, ten, NULL, NULL));
+    OK(clg_graph_host_task(all.graph, &task, NULL, NULL));
+    OK(clg_graph_read_image(all.graph, CLG_WHOLE_IMAGE(state.to), NULL, &read));
+    clg_executable executable;
+    OK(clg_graph_finalize(all.graph, NULL, &executable));
+    clg_submission run = submitted(all, executable);
+    uint8_t result[4 * WIDTH * HEIGHT];
+    OK(clg_submission_get(run, read, result, sizeof result));
+    CHECK(result[0] == 10 && result[4 * (2 * WIDTH + 4)] == 5 && result[4 * (3 * WIDTH + 7)] == 6 && result[4 * (3 * WIDTH + 8)] == 10);
+    OK(clg_submission_release(run));
+    OK(clg_executable_release(executable));
+    OK(clg_image_release(state.to));
+    OK(clg_image_release(state.other));
+    end(all);
+}
+
 static void maps_and_parameters(void) {
     bench all = start();
     if (!has_images(all)) {
@@ -226,6 +272,7 @@ static void maps_and_parameters(void) {
 int main(void) {
     commands_of_images();
     maps_and_parameters();
+    tasks_map_images();
     CHECK(clg_live_objects() == 0);
     puts("ok");
     return 0;
