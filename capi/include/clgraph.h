@@ -636,12 +636,17 @@ typedef struct clg_input {
     void *user;
 } clg_input;
 
-// An event of a node, for one submission: exactly one of `wait` and `user_event` is not null.
+// An event of a node, for one submission: exactly one of `wait`, `event`, `submission` and `user_event` is not null.
 typedef struct clg_event_input {
     // The node.
     struct clg_node node;
-    // For a node of `clg_graph_wait_event`: a `cl_event` to wait for.
+    // For a node of `clg_graph_wait_event`: a `cl_event` to wait for. That of a submission is complete also if the
+    // submission has failed.
     cl_event wait;
+    // For a node of `clg_graph_wait_event`: the event of a command of `clg_enqueue_...` to wait for.
+    clg_event event;
+    // For a node of `clg_graph_wait_event`: a submission to wait for. If it fails, this one fails too.
+    clg_submission submission;
     // A user event: what a node of `clg_graph_wait_event` waits for, or a node of `clg_graph_signal_event` completes.
     clg_user_event user_event;
     // Whether the node is one of `clg_graph_signal_event`.

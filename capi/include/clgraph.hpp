@@ -890,19 +890,33 @@ public:
     }
     // What a node waits for, or completes.
     submit &with_event(node wait, const user_event &event) {
-        node_event(wait, nullptr, event.raw(), false);
         user_events_kept_.push_back(event);
+        node_event(wait).user_event = event.raw();
         return *this;
     }
-    // A cl_event, or a cl::Event.
+    // The event of a command that was enqueued.
+    submit &with_event(node wait, const event &of) {
+        kept_.push_back(of);
+        node_event(wait).event = of.raw();
+        return *this;
+    }
+    // A submission: if it fails, this one fails too.
+    submit &with_event(node wait, const submission &run) {
+        runs_kept_.push_back(run);
+        node_event(wait).submission = run.raw();
+        return *this;
+    }
+    // A cl_event, or a cl::Event. That of a submission is complete also if the submission has failed.
     template <class Event> submit &with_event(node wait, const Event &of) {
         kept_.push_back(event::from(of));
-        node_event(wait, detail::raw(of), nullptr, false);
+        node_event(wait).wait = detail::raw(of);
         return *this;
     }
     submit &with_signal(node signal, const user_event &event) {
-        node_event(signal, nullptr, event.raw(), true);
         user_events_kept_.push_back(event);
+        auto &given = node_event(signal);
+        given.user_event = event.raw();
+        given.signals = true;
         return *this;
     }
     template <class Call> auto c(Call call) const {
@@ -939,18 +953,15 @@ public:
     }
 
 private:
-    void node_event(node of, cl_event wait, clg_user_event user_event, bool signals) {
-        clg_event_input given = {};
-        given.node = of;
-        given.wait = wait;
-        given.user_event = user_event;
-        given.signals = signals;
-        node_events_.push_back(given);
+    clg_event_input &node_event(node of) {
+        node_events_.emplace_back();
+        node_events_.back().node = of;
+        return node_events_.back();
     }
     std::vector<cl_event> waits_;
     events kept_, events_;
     std::vector<user_event> user_events_, user_events_kept_;
-    std::vector<submission> runs_;
+    std::vector<submission> runs_, runs_kept_;
     std::vector<clg_input> inputs_;
     std::vector<std::pair<std::size_t, detail::shared_data>> shared_; // of which input
     std::vector<clg_event_input> node_events_;

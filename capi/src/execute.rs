@@ -97,14 +97,19 @@ pub struct clg_input {
     pub user: *mut c_void,
 }
 
-/// An event of a node, for one submission: exactly one of `wait` and `user_event` is not null.
+/// An event of a node, for one submission: exactly one of `wait`, `event`, `submission` and `user_event` is not null.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct clg_event_input {
     /// The node.
     pub node: clg_node,
-    /// For a node of `clg_graph_wait_event`: a `cl_event` to wait for.
+    /// For a node of `clg_graph_wait_event`: a `cl_event` to wait for. That of a submission is complete also if the
+    /// submission has failed.
     pub wait: cl_event,
+    /// For a node of `clg_graph_wait_event`: the event of a command of `clg_enqueue_...` to wait for.
+    pub event: clg_event,
+    /// For a node of `clg_graph_wait_event`: a submission to wait for. If it fails, this one fails too.
+    pub submission: clg_submission,
     /// A user event: what a node of `clg_graph_wait_event` waits for, or a node of `clg_graph_signal_event` completes.
     pub user_event: clg_user_event,
     /// Whether the node is one of `clg_graph_signal_event`.
@@ -275,18 +280,31 @@ unsafe fn fill_in<'a>(
     let events = unsafe { pointers::list("options->node_events", options.node_events, options.num_node_events) }?;
     for event in events {
         let wait = EventWait::from_raw(event.node.raw());
-        submit = match (event.wait.is_null(), event.user_event.is_null()) {
-            // SAFETY: **caller**.
-            (false, true) => submit.with_event(&wait, &unsafe { Event::from_raw(event.wait.cast()) }?),
-            (true, false) => {
-                let user = handle::get::<UserEvent>(event.user_event.addr())?;
+        let clg_event_input { wait: raw, event: of_command, submission, user_event, .. } = event;
+        let is_given = [!raw.is_null(), !of_command.is_null(), !submission.is_null(), !user_event.is_null()];
+        submit = match is_given {
+            [false, false, false, true] => {
+                let user = handle::get::<UserEvent>(user_event.addr())?;
                 if event.signals.is_set() {
                     submit.with_signal(&EventSignal::from_raw(event.node.raw()), &user)
                 } else {
                     submit.with_event(&wait, &user)
                 }
             }
-            _ => return Err(Failure::invalid("an event of a node has exactly one of `wait` and `user_event`")),
+            _ if event.signals.is_set() => {
+                return Err(Failure::invalid(
+                    "a node that completes an event is given a `user_event` and nothing else",
+                ));
+            }
+            // SAFETY: **caller**.
+            [true, false, false, false] => submit.with_event(&wait, &unsafe { Event::from_raw(raw.cast()) }?),
+            [false, true, false, false] => submit.with_event(&wait, &handle::get::<Event>(of_command.addr())?),
+            [false, false, true, false] => submit.with_event(&wait, run_of(*submission)?.submission()),
+            _ => {
+                return Err(Failure::invalid(
+                    "an event of a node has exactly one of `wait`, `event`, `submission` and `user_event`",
+                ));
+            }
         };
     }
     Ok(submit)

@@ -173,6 +173,12 @@ static int returns_nine(clg_task task, void *user) {
     return 9;
 }
 
+static int returns_nothing(clg_task task, void *user) {
+    (void)task;
+    (void)user;
+    return 0;
+}
+
 static void is_released(void *user) { ((shared *)user)->released++; }
 
 static void told(clg_status status, const char *text, void *user) {
@@ -255,6 +261,56 @@ static void host_tasks_and_events(void) {
     OK(clg_submission_release(run));
     OK(clg_executable_release(executable));
     end(other);
+}
+
+/* A node waits for a command or for a submission: one that fails fails what waits for it. */
+static void events_of_nodes(void) {
+    bench all = start();
+    clg_memory a = buffer(all, 4 * LEN);
+    uint32_t one = 1;
+    clg_node wait, signal;
+    OK(clg_graph_wait_event(all.graph, NULL, &wait));
+    OK(clg_graph_signal_event(all.graph, &(clg_node_options){.after = &wait, .num_after = 1}, &signal));
+    clg_executable executable;
+    OK(clg_graph_finalize(all.graph, NULL, &executable));
+    clg_event filled;
+    OK(clg_enqueue_fill_buffer(all.queue, CLG_ALL(a), &one, sizeof one, 0, NULL, &filled));
+    clg_submission before[2], run;
+    OK(clg_enqueue_host_task(all.queue, &(clg_host_task){.function = returns_nine}, 0, NULL, &before[0]));
+    OK(clg_enqueue_host_task(all.queue, &(clg_host_task){.function = returns_nothing}, 0, NULL, &before[1]));
+    for (int i = 0; i < 3; i++) {
+        clg_user_event done;
+        OK(clg_user_event_create(all.context, &done));
+        clg_event_input events[] = {{.node = wait}, {.node = signal, .user_event = done, .signals = true}};
+        clg_submit_options with = {.node_events = events, .num_node_events = 2};
+        FAILS(CLG_INVALID, "exactly one of", clg_executable_submit(executable, all.queue, &with, NULL, &run));
+        events[0].event = filled, events[0].submission = before[0];
+        FAILS(CLG_INVALID, "exactly one of", clg_executable_submit(executable, all.queue, &with, NULL, &run));
+        events[0].event = i == 2 ? filled : NULL, events[0].submission = i == 2 ? NULL : before[i];
+        events[1].event = filled;
+        FAILS(CLG_INVALID, "`user_event` and nothing else", clg_executable_submit(executable, all.queue, &with, NULL, &run));
+        events[1].event = NULL;
+        clg_status status = clg_executable_submit(executable, all.queue, &with, NULL, &run);
+        if (i == 0) {
+            if (status == CLG_SUCCESS) {
+                status = clg_submission_wait(run);
+                OK(clg_submission_release(run));
+            }
+            CHECK(status == CLG_FAILED && strstr(clg_last_error(), "the function returned 9") != NULL);
+        } else {
+            CHECK(status == CLG_SUCCESS);
+            OK(clg_submission_wait(run));
+            OK(clg_submission_release(run));
+            OK(clg_user_event_wait(done));
+        }
+        OK(clg_user_event_release(done));
+    }
+    OK(clg_submission_release(before[0]));
+    OK(clg_submission_release(before[1]));
+    OK(clg_event_release(filled));
+    OK(clg_executable_release(executable));
+    OK(clg_memory_release(a));
+    end(all);
 }
 
 /* The memory that a task maps itself. */
@@ -381,6 +437,7 @@ int main(void) {
     host_tasks_and_events();
     failing_events();
     two_parameters();
+    events_of_nodes();
     tasks_map_memory();
     CHECK(clg_live_objects() == 0);
     puts("ok");

@@ -166,6 +166,13 @@ static void recordings(const bench &all) {
     given = clg::submit();
     outer.submit(queue, given.with_event(waited.node, go).with_signal(signalled.node, again)).wait();
     CHECK(clReleaseEvent(go) == CL_SUCCESS && called == (std::vector<int>{1, 2}));
+    // A node waits for a command, or for a submission, whose failure is its own.
+    clg::user_event third(all.context), fourth(all.context);
+    outer.submit(queue, clg::submit().with_event(waited.node, on.marker()).with_signal(signalled.node, third)).wait();
+    auto fails = on.host_task([](const clg::task &) { throw std::runtime_error("it is broken"); });
+    throws(CLG_FAILED, "it is broken", [&] {
+        outer.submit(queue, clg::submit().with_event(waited.node, fails).with_signal(signalled.node, fourth)).wait();
+    });
     (void)filled;
     for (auto raw : outer.command_buffers()) {
         CHECK(raw != nullptr);
