@@ -386,6 +386,9 @@ typedef struct clg_program_global {
     clg_global global;
 } clg_program_global;
 
+// A program of OpenCL.
+typedef struct _cl_program *cl_program;
+
 // A device of OpenCL.
 typedef struct _cl_device_id *cl_device_id;
 
@@ -1079,6 +1082,23 @@ enum clg_status clg_program_build(cl_context context,
 // The caller's promise:
 // `name` is null or a text.
 enum clg_status clg_program_kernel(clg_program program, const char *name, clg_kernel *result);
+
+// Returns the `cl_program`, without a reference for the program. It may be asked for its binaries, for example. Its kernels
+// may have more arguments than in the source: clgraph sets these.
+enum clg_status clg_program_to_cl(clg_program program,
+                                  cl_program *result);
+
+// Writes the names of the kernels of a program, with `;` between them.
+//
+// The caller's promise:
+// `text` is null or has room for `room` bytes.
+enum clg_status clg_program_kernel_names(clg_program program, size_t room, char *text, size_t *size);
+
+// Writes how the kernels of a program reach each of its device globals, a line for each.
+//
+// The caller's promise:
+// `text` is null or has room for `room` bytes.
+enum clg_status clg_program_globals(clg_program program, size_t room, char *text, size_t *size);
 
 // Adds a reference to the object.
 enum clg_status clg_graph_retain(clg_graph object);

@@ -103,6 +103,19 @@ template <class Call> std::string text(Call call) {
     return text;
 }
 
+// The parts of a text that are not empty.
+inline std::vector<std::string> parts(const std::string &text, char between) {
+    std::vector<std::string> found;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find(between, at), text.size());
+        if (end > at) {
+            found.push_back(text.substr(at, end - at));
+        }
+        at = end + 1;
+    }
+    return found;
+}
+
 template <class T> void release(void *user) { delete static_cast<T *>(user); }
 
 // Runs a function of the program. If it throws, its submission fails with the text of the exception.
@@ -361,6 +374,22 @@ public:
         clg_kernel made = nullptr;
         detail::check(clg_program_kernel(raw_, name.c_str(), &made));
         return clg::kernel(made);
+    }
+    // The cl_program, without a reference for the program. Its kernels may have more arguments than in the source.
+    cl_program to_cl() const {
+        cl_program raw = nullptr;
+        detail::check(clg_program_to_cl(raw_, &raw));
+        return raw;
+    }
+    // The names of its kernels.
+    std::vector<std::string> kernel_names() const {
+        return detail::parts(
+            detail::text([&](std::size_t room, char *text, std::size_t *size) { return clg_program_kernel_names(raw_, room, text, size); }), ';');
+    }
+    // How its kernels reach each of its device globals.
+    std::vector<std::string> globals() const {
+        return detail::parts(
+            detail::text([&](std::size_t room, char *text, std::size_t *size) { return clg_program_globals(raw_, room, text, size); }), '\n');
     }
 };
 

@@ -33,6 +33,14 @@ pub struct _cl_kernel {
 /// A kernel of OpenCL.
 pub type cl_kernel = *mut _cl_kernel;
 
+/// What a `cl_program` points to.
+pub struct _cl_program {
+    _private: [u8; 0],
+}
+
+/// A program of OpenCL.
+pub type cl_program = *mut _cl_program;
+
 /// What a `cl_mem` points to.
 pub struct _cl_mem {
     _private: [u8; 0],

@@ -6,7 +6,7 @@ use rust::{DynamicGlobal, Program, ProgramBuilder, Queue};
 
 use crate::handle::{self, handled};
 use crate::objects::{self, AnyMemory, clg_kernel, clg_memory, clg_queue};
-use crate::opencl::cl_context;
+use crate::opencl::{cl_context, cl_program};
 use crate::pointers;
 use crate::status::{Failure, clg_status, enter};
 
@@ -163,5 +163,54 @@ pub unsafe extern "C" fn clg_program_kernel(
         let name = name.ok_or_else(|| Failure::null("name"))?;
         place.set(handle::new(handle::get::<Program>(program.addr())?.kernel(name)?)? as clg_kernel);
         Ok(())
+    })
+}
+
+/// Returns the `cl_program`, without a reference for the program. It may be asked for its binaries, for example. Its kernels
+/// may have more arguments than in the source: clgraph sets these.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_program_to_cl(program: clg_program, result: *mut cl_program) -> clg_status {
+    enter(|| {
+        // SAFETY: **caller**.
+        let place = unsafe { pointers::place("result", result) }?;
+        place.set(handle::get::<Program>(program.addr())?.raw().cast());
+        Ok(())
+    })
+}
+
+/// Writes the names of the kernels of a program, with `;` between them.
+///
+/// # Safety
+/// `text` is null or has room for `room` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_program_kernel_names(
+    program: clg_program,
+    room: usize,
+    text: *mut c_char,
+    size: *mut usize,
+) -> clg_status {
+    enter(|| {
+        let names = handle::get::<Program>(program.addr())?.kernel_names()?.join(";");
+        // SAFETY: **caller**.
+        unsafe { pointers::give_text(names, room, text, size) }
+    })
+}
+
+/// Writes how the kernels of a program reach each of its device globals, a line for each.
+///
+/// # Safety
+/// `text` is null or has room for `room` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_program_globals(
+    program: clg_program,
+    room: usize,
+    text: *mut c_char,
+    size: *mut usize,
+) -> clg_status {
+    enter(|| {
+        let globals = handle::get::<Program>(program.addr())?.globals();
+        let lines: String = globals.iter().map(|global| format!("{global}\n")).collect();
+        // SAFETY: **caller**.
+        unsafe { pointers::give_text(lines, room, text, size) }
     })
 }

@@ -240,6 +240,16 @@ static void device_globals(void) {
     clg_kernel hit;
     OK(clg_program_kernel(program, "hit", &hit));
     FAILS(CLG_INVALID, "miss", clg_program_kernel(program, "miss", (clg_kernel *)&wrong));
+    char text[256];
+    OK(clg_program_kernel_names(program, sizeof text, text, NULL));
+    CHECK(strcmp(text, "hit") == 0);
+    OK(clg_program_globals(program, sizeof text, text, NULL));
+    CHECK(strstr(text, "`hits` is c::hits (4 bytes)") == text);
+    FAILS(CLG_INVALID, "there is room for 2", clg_program_globals(program, 2, text, NULL));
+    cl_program raw;
+    cl_context context;
+    OK(clg_program_to_cl(program, &raw));
+    CHECK(clGetProgramInfo(raw, CL_PROGRAM_CONTEXT, sizeof context, &context, NULL) == CL_SUCCESS && context == all.context);
     clg_global_use use = {hits, true, true};
     clg_launch launch = {.kernel = hit, .work_dim = 1, .global = {11}, .globals = &use, .num_globals = 1};
     OK(clg_graph_kernel(all.graph, &launch, NULL, NULL));

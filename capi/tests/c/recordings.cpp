@@ -34,6 +34,9 @@ static void launches(const bench &all) {
                          "kernel void count(CLG_ONLY_PARAMS) { atomic_inc(&CLG_GLOBAL(counted)); }\n"
                          "kernel void both(CLG_ONLY_PARAMS) { CLG_GLOBAL(other) = CLG_GLOBAL(counted); }",
                          {{"counted", counted}, {"other", other}});
+    CHECK(program.kernel_names() == (std::vector<std::string>{"count", "both"}) || program.kernel_names() == (std::vector<std::string>{"both", "count"}));
+    CHECK(program.globals().size() == 2 && program.globals()[1].find("`other` is cpp::other (4 bytes)") == 0);
+    CHECK(program.to_cl() != nullptr);
     // The globals that it uses are what it waits for.
     clg::launch count{program.kernel("count"), size_t{3}, {}};
     count.globals = {clg::reads_and_writes(counted)};
