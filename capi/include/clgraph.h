@@ -1822,7 +1822,8 @@ enum clg_status clg_submission_get(clg_submission submission, struct clg_node re
 enum clg_status clg_submission_result(clg_submission submission, struct clg_node read, const void **data, size_t *size);
 
 // Calls a function when the submission has ended: with CLG_SUCCESS and null, or with the kind and the text of its
-// error. The text is valid during the call. The function runs on a thread of clgraph, one such function after the
+// error. The text is valid during the call, and `clg_last_cl_status` has the status of the OpenCL call that failed, if one
+// did, until another call fails. The function runs on a thread of clgraph, one such function after the
 // other; it may call clgraph. `release` is called exactly once when `user` is no longer used.
 //
 // The caller's promise:

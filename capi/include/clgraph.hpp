@@ -855,7 +855,8 @@ public:
     }
     // The sub-graph that it stands for, if its queue recorded it into a graph.
     clg::sub_graph sub_graph(const graph &into) const;
-    // Calls a function when it has ended: with null, or with its error. What the function throws is lost.
+    // Calls a function when it has ended: with null, or with its error, which has the status of the OpenCL call that failed. What the
+    // function throws is lost.
     void on_complete(std::function<void(const error *)> function) const {
         using held = std::function<void(const error *)>;
         auto call = [](clg_status status, const char *text, void *user) {
@@ -863,7 +864,7 @@ public:
                 if (status == CLG_SUCCESS) {
                     (*static_cast<held *>(user))(nullptr);
                 } else {
-                    error failed(status, 0, text);
+                    error failed(status, clg_last_cl_status(), text);
                     (*static_cast<held *>(user))(&failed);
                 }
             } catch (...) {
@@ -1015,6 +1016,11 @@ public:
     // Without a handle: only the log knows whether it failed.
     void submit_detached(const queue &to) const {
         detail::check(clg_executable_submit(raw_, to.raw(), nullptr, nullptr, nullptr));
+    }
+    void submit_detached(const queue &to, const clg::submit &given) const {
+        given.c([&](const clg_submit_options *options) {
+            detail::check(clg_executable_submit(raw_, to.raw(), options, nullptr, nullptr));
+        });
     }
     // Applies the current values of nodes.
     void update(std::initializer_list<node> nodes) const {
@@ -1578,23 +1584,24 @@ struct recorded {
     clg::node node;
 };
 
-// The commands of a queue, which execute at once or are recorded: `clg::commands(queue).copy(a, b)`.
-class commands {
+// The commands of a queue, which execute at once or are recorded. `Made` is what those without a handle of their own return: an event,
+// or nothing.
+template <class Made> class queue_commands {
 public:
-    explicit commands(const queue &on) : queue_(on) {}
+    explicit queue_commands(const queue &on) : queue_(on) {}
     // Launches a kernel. The promise of graph::kernel holds.
-    event kernel(const clg::kernel &of, const range &over, const std::vector<arg> &args, const events &after = {}) const {
+    Made kernel(const clg::kernel &of, const range &over, const std::vector<arg> &args, const events &after = {}) const {
         return detail::launched(of, over, args, [&](const clg_launch *launch) {
             return enqueued(after, [&](auto n, auto list, auto made) { return clg_enqueue_kernel(queue_.raw(), launch, n, list, made); });
         });
     }
-    event kernel(const launch &of, const events &after = {}) const {
+    Made kernel(const launch &of, const events &after = {}) const {
         return detail::launched(of, [&](const clg_launch *launch) {
             return enqueued(after, [&](auto n, auto list, auto made) { return clg_enqueue_kernel(queue_.raw(), launch, n, list, made); });
         });
     }
     // A node of a group of the graph that the queue records into.
-    event command_group(const clg::command_group &of, const events &after = {}) const {
+    Made command_group(const clg::command_group &of, const events &after = {}) const {
         return enqueued(after, [&](auto n, auto list, auto made) { return clg_enqueue_command_group(queue_.raw(), of.raw(), n, list, made); });
     }
     // Memory of the graph that the queue records into, of a size in bytes.
@@ -1605,29 +1612,29 @@ public:
         return memory(made);
     }
     // The end of the life of such memory.
-    event free(const memory &of, const events &after = {}) const {
+    Made free(const memory &of, const events &after = {}) const {
         return enqueued(after, [&](auto n, auto list, auto made) { return clg_enqueue_free(queue_.raw(), of.raw(), n, list, made); });
     }
-    event copy(clg_range from, clg_range into, const events &after = {}) const {
+    Made copy(clg_range from, clg_range into, const events &after = {}) const {
         return enqueued(after, [&](auto n, auto list, auto made) { return clg_enqueue_copy_buffer(queue_.raw(), from, into, n, list, made); });
     }
-    event copy(clg_area from, clg_area into, const events &after = {}) const {
+    Made copy(clg_area from, clg_area into, const events &after = {}) const {
         return enqueued(after, [&](auto n, auto list, auto made) { return clg_enqueue_copy_image(queue_.raw(), from, into, n, list, made); });
     }
-    template <class T> event fill(clg_range into, const T &pattern, const events &after = {}) const {
+    template <class T> Made fill(clg_range into, const T &pattern, const events &after = {}) const {
         static_assert(std::is_trivially_copyable_v<T>, "a pattern is plain data");
         return enqueued(after, [&](auto n, auto list, auto made) {
             return clg_enqueue_fill_buffer(queue_.raw(), into, &pattern, sizeof pattern, n, list, made);
         });
     }
     // Writes host data, which is copied.
-    template <class Container> event write(clg_range into, const Container &data, const events &after = {}) const {
+    template <class Container> Made write(clg_range into, const Container &data, const events &after = {}) const {
         return enqueued(after, [&](auto n, auto list, auto made) {
             return clg_enqueue_write_buffer(queue_.raw(), into, data.data(), data.size() * sizeof(*data.data()), nullptr, nullptr, n, list, made);
         });
     }
     // The same, but the data is used where it is: it is kept, and must not change, until the event is complete.
-    template <class Container> event write(clg_range into, std::shared_ptr<Container> data, const events &after = {}) const {
+    template <class Container> Made write(clg_range into, std::shared_ptr<Container> data, const events &after = {}) const {
         const auto bytes = detail::bytes_of(data);
         return enqueued(after, [&](auto n, auto list, auto made) {
             return clg_enqueue_write_buffer(queue_.raw(), into, bytes.first, bytes.second, detail::release<detail::shared_data>, detail::hold(data), n, list, made);
@@ -1644,33 +1651,33 @@ public:
         detail::check(clg_enqueue_read_buffer(queue_.raw(), from, static_cast<std::uint32_t>(list.size()), list.data(), &made));
         return pending_read(made, size);
     }
-    event copy_rect(clg_range from, clg_range into, const clg_rect &rect, const events &after = {}) const {
+    Made copy_rect(clg_range from, clg_range into, const clg_rect &rect, const events &after = {}) const {
         return enqueued(after, [&](auto n, auto list, auto made) {
             return clg_enqueue_copy_buffer_rect(queue_.raw(), from, into, &rect, n, list, made);
         });
     }
-    event copy(clg_area from, clg_range into, const events &after = {}) const {
+    Made copy(clg_area from, clg_range into, const events &after = {}) const {
         return enqueued(after, [&](auto n, auto list, auto made) {
             return clg_enqueue_copy_image_to_buffer(queue_.raw(), from, into, n, list, made);
         });
     }
-    event copy(clg_range from, clg_area into, const events &after = {}) const {
+    Made copy(clg_range from, clg_area into, const events &after = {}) const {
         return enqueued(after, [&](auto n, auto list, auto made) {
             return clg_enqueue_copy_buffer_to_image(queue_.raw(), from, into, n, list, made);
         });
     }
     // Fills an image with a colour of float, std::int32_t or std::uint32_t.
-    template <class T> event fill(clg_area into, const std::array<T, 4> &color, const events &after = {}) const {
+    template <class T> Made fill(clg_area into, const std::array<T, 4> &color, const events &after = {}) const {
         return enqueued(after, [&](auto n, auto list, auto made) {
             return clg_enqueue_fill_image(queue_.raw(), into, detail::color_kind<T>(), color.data(), n, list, made);
         });
     }
-    template <class Container> event write(clg_area into, const Container &data, const events &after = {}) const {
+    template <class Container> Made write(clg_area into, const Container &data, const events &after = {}) const {
         return enqueued(after, [&](auto n, auto list, auto made) {
             return clg_enqueue_write_image(queue_.raw(), into, data.data(), data.size() * sizeof(*data.data()), nullptr, nullptr, n, list, made);
         });
     }
-    template <class Container> event write(clg_area into, std::shared_ptr<Container> data, const events &after = {}) const {
+    template <class Container> Made write(clg_area into, std::shared_ptr<Container> data, const events &after = {}) const {
         const auto bytes = detail::bytes_of(data);
         return enqueued(after, [&](auto n, auto list, auto made) {
             return clg_enqueue_write_image(queue_.raw(), into, bytes.first, bytes.second, detail::release<detail::shared_data>, detail::hold(data), n, list, made);
@@ -1683,7 +1690,7 @@ public:
         detail::check(clg_enqueue_read_image(queue_.raw(), from, static_cast<std::uint32_t>(list.size()), list.data(), &made));
         return pending_read(made, size);
     }
-    event hint(clg_range of, clg_hint hint, std::uint32_t advice = 0, const events &after = {}) const {
+    Made hint(clg_range of, clg_hint hint, std::uint32_t advice = 0, const events &after = {}) const {
         return enqueued(after, [&](auto n, auto list, auto made) {
             return clg_enqueue_hint(queue_.raw(), of, hint, advice, n, list, made);
         });
@@ -1720,10 +1727,10 @@ public:
             });
         });
     }
-    event marker(const events &after = {}) const {
+    Made marker(const events &after = {}) const {
         return enqueued(after, [&](auto n, auto list, auto made) { return clg_enqueue_marker(queue_.raw(), n, list, made); });
     }
-    event barrier(const events &after = {}) const {
+    Made barrier(const events &after = {}) const {
         return enqueued(after, [&](auto n, auto list, auto made) { return clg_enqueue_barrier(queue_.raw(), n, list, made); });
     }
     // Records a node that waits for an event, which each submission is given for it.
@@ -1736,7 +1743,7 @@ public:
 private:
     template <class Record> recorded recorded_event(Record record, const events &after) const {
         clg::node as = {};
-        auto of = enqueued(after, [&](auto n, auto list, auto made) { return record(queue_.raw(), n, list, made, &as); });
+        auto of = with_event(after, [&](auto n, auto list, auto made) { return record(queue_.raw(), n, list, made, &as); });
         return {std::move(of), as};
     }
     static std::vector<clg_event> raw(const events &of) {
@@ -1752,14 +1759,27 @@ private:
         detail::check(call(static_cast<std::uint32_t>(list.size()), static_cast<const clg_event *>(list.data()), &made));
         return submission(made);
     }
-    template <class Call> static event enqueued(const events &after, Call call) {
+    template <class Call> static event with_event(const events &after, Call call) {
         clg_event made = nullptr;
         auto list = raw(after);
         detail::check(call(static_cast<std::uint32_t>(list.size()), static_cast<const clg_event *>(list.data()), &made));
         return event(made);
     }
+    template <class Call> static Made enqueued(const events &after, Call call) {
+        if constexpr (std::is_void_v<Made>) {
+            auto list = raw(after);
+            detail::check(call(static_cast<std::uint32_t>(list.size()), static_cast<const clg_event *>(list.data()), static_cast<clg_event *>(nullptr)));
+        } else {
+            return with_event(after, call);
+        }
+    }
     queue queue_;
 };
+
+// `clg::commands(queue).copy(a, b)` returns an event. `clg::detached_commands(queue).copy(a, b)` does not, and costs less, as the driver
+// need not make one.
+using commands = queue_commands<event>;
+using detached_commands = queue_commands<void>;
 
 } // namespace clg
 

@@ -65,12 +65,16 @@ impl Failure {
         self
     }
 
-    pub(crate) fn status(&self) -> clg_status {
-        self.status
+    pub(crate) fn c_text(&self) -> CString {
+        CString::new(self.text.replace('\0', "\u{fffd}")).unwrap_or_default()
     }
 
-    pub(crate) fn into_c_text(self) -> CString {
-        CString::new(self.text.replace('\0', "\u{fffd}")).unwrap_or_default()
+    /// Keeps it as the last error of the thread, and returns its status.
+    pub(crate) fn keep(self) -> clg_status {
+        let (text, Self { status, cl_status, .. }) = (self.c_text(), self);
+        // A thread that ends has no last error.
+        let _ = LAST.try_with(|last| *last.borrow_mut() = Some(Last { text, status, cl_status }));
+        status
     }
 
     pub(crate) fn into_text(self) -> String {
@@ -169,11 +173,7 @@ pub(crate) fn enter(call: impl FnOnce() -> Outcome<()>) -> clg_status {
             Failure { status: CLG_DEFECT, text, cl_status: 0 }
         }
     };
-    let (status, cl_status) = (failure.status, failure.cl_status);
-    let text = failure.into_c_text();
-    // A thread that ends has no last error.
-    let _ = LAST.try_with(|last| *last.borrow_mut() = Some(Last { text, status, cl_status }));
-    status
+    failure.keep()
 }
 
 fn text_of(panic: &(dyn Any + Send)) -> &str {

@@ -149,7 +149,8 @@ pub unsafe extern "C" fn clg_submission_result(
 }
 
 /// Calls a function when the submission has ended: with CLG_SUCCESS and null, or with the kind and the text of its
-/// error. The text is valid during the call. The function runs on a thread of clgraph, one such function after the
+/// error. The text is valid during the call, and `clg_last_cl_status` has the status of the OpenCL call that failed, if one
+/// did, until another call fails. The function runs on a thread of clgraph, one such function after the
 /// other; it may call clgraph. `release` is called exactly once when `user` is no longer used.
 ///
 /// # Safety
@@ -170,7 +171,8 @@ pub unsafe extern "C" fn clg_submission_on_complete(
                 Ok(()) => function(clg_status::CLG_SUCCESS, std::ptr::null(), user.pointer),
                 Err(error) => {
                     let failure = Failure::from(error);
-                    let (status, text) = (failure.status(), failure.into_c_text());
+                    // A text of its own: calls of the function that fail replace that of the thread.
+                    let (text, status) = (failure.c_text(), failure.keep());
                     function(status, text.as_ptr(), user.pointer);
                 }
             }

@@ -402,7 +402,16 @@ static void two_parameters(void) {
     end(all);
 }
 
-/* An event of the program fails: the status is that of the event. */
+static void hears_five(clg_status status, const char *text, void *user) {
+    CHECK(status != CLG_SUCCESS && clg_last_status() == status && clg_last_cl_status() == -5);
+    /* The text stays when another call fails. */
+    CHECK(strcmp(text, clg_last_error()) == 0 && strstr(text, "event") != NULL);
+    FAILS(CLG_INVALID, "clg_graph is null", clg_graph_release(NULL));
+    CHECK(strstr(text, "event") != NULL);
+    OK(clg_user_event_complete(user));
+}
+
+/* An event of the program fails: the status is that of the event, also for a function that is called. */
 static void failing_events(void) {
     bench all = start();
     clg_memory a = buffer(all, 4 * LEN);
@@ -415,9 +424,14 @@ static void failing_events(void) {
     clg_submit_options with = {.wait_list = &go, .num_waits = 1};
     clg_submission run;
     OK(clg_executable_submit(executable, all.queue, &with, NULL, &run));
+    clg_user_event heard;
+    OK(clg_user_event_create(all.context, &heard));
+    OK(clg_submission_on_complete(run, hears_five, heard, NULL));
     CHECK(clSetUserEventStatus(go, -5) == CL_SUCCESS);
     CHECK(clg_submission_wait(run) != CLG_SUCCESS);
     CHECK(clg_last_cl_status() == -5 && strstr(clg_last_error(), "event") != NULL);
+    OK(clg_user_event_wait(heard));
+    OK(clg_user_event_release(heard));
     OK(clg_submission_release(run));
     OK(clg_executable_release(executable));
     CHECK(clReleaseEvent(go) == CL_SUCCESS);

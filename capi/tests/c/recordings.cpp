@@ -210,8 +210,53 @@ static void recordings(const bench &all) {
     throws(CLG_INVALID, "", [&] { clg::memory::from_pointer(queue, nullptr, 64, CLG_MEMORY_SVM_COARSE); });
 }
 
+// What is detached has no handles; and functions that are called hear the status of OpenCL.
+static void detached(const bench &all) {
+    clg::queue queue(all.cl_queue);
+    clg::commands on(queue);
+    clg::detached_commands without(queue);
+    const size_t len = 16;
+    clg::memory a(buffer(all, 4 * len)), b(buffer(all, 4 * len));
+    clg::kernel scale(kernel(all, "scale"));
+    static_assert(std::is_void_v<decltype(without.fill(a, 1u))> && std::is_same_v<decltype(on.fill(a, 1u)), clg::event>);
+    without.fill(a, uint32_t{3});
+    without.kernel(scale, len, {clg::in_out(a), 5u}, {on.marker()});
+    without.barrier();
+    without.copy(a, b);
+    CHECK(without.read(b).wait<uint32_t>() == std::vector<uint32_t>(len, 15));
+    {
+        clg::graph graph(queue);
+        auto recording = graph.record(queue);
+        without.fill(a, uint32_t{3});
+        auto waited = without.wait_event();
+        recording.end();
+        CHECK(graph.size() == 2 && graph.kind(waited.node) == "event wait");
+    }
+    clg::graph graph(queue);
+    auto write = graph.write(a, std::vector<uint32_t>(len, 1));
+    auto executable = graph.finalize();
+    clg::user_event go(all.context);
+    executable.submit_detached(queue, clg::submit().after(go).with(write, std::vector<uint32_t>(len, 9)));
+    CHECK(go.is_done() == false);
+    go.complete();
+    CHECK(on.read(a).wait<uint32_t>() == std::vector<uint32_t>(len, 9));
+
+    cl_int status;
+    cl_event fails = clCreateUserEvent(all.context, &status);
+    auto run = executable.submit(queue, clg::submit().after(fails));
+    clg::user_event heard(all.context);
+    run.on_complete([&heard](const clg::error *error) {
+        CHECK(error != nullptr && error->cl_status() == -5);
+        heard.complete();
+    });
+    CHECK(clSetUserEventStatus(fails, -5) == CL_SUCCESS);
+    heard.wait();
+    CHECK(clReleaseEvent(fails) == CL_SUCCESS);
+}
+
 int main() {
     bench all = start();
+    detached(all);
     launches(all);
     shared_data(all);
     recordings(all);
