@@ -74,7 +74,7 @@ static bench start(void) {
     return all;
 }
 
-static void end(bench all) {
+__attribute__((unused)) static void end(bench all) {
     OK(clg_graph_release(all.graph));
     OK(clg_queue_release(all.queue));
     CHECK(clReleaseProgram(all.program) == CL_SUCCESS);

@@ -1,48 +1,12 @@
-/* Calls with handles that are null, dead, of another type or made up, with null pointers and wrong sizes. First one by one, and each is
- * an error; then at random from many threads, where some succeed and none may crash. */
+/* Calls with handles that are null, dead, of another type or made up, with null pointers and wrong sizes, one by one: each is an error.
+ * At random, and from many threads: fuzz.c. */
 #include "common.h"
-#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { THREADS = 1000, CALLS = 128, LIVE = 24 };
-
 static bench all;
-static void *pool[LIVE];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static uint64_t next(uint64_t *state) {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
-
-/* A handle: of any type, live or dead, or no handle at all. */
-static void *any(uint64_t *state) {
-    uint64_t choice = next(state);
-    if (choice % 8 == 0) {
-        return NULL;
-    }
-    if (choice % 8 == 1) {
-        return (void *)(uintptr_t)next(state);
-    }
-    pthread_mutex_lock(&lock);
-    void *found = pool[choice / 8 % LIVE];
-    pthread_mutex_unlock(&lock);
-    /* Perhaps another place or another number of uses. */
-    return choice % 8 == 2 ? (void *)((uintptr_t)found ^ (uintptr_t)1 << (choice / 256 % 48)) : found;
-}
-
-/* A handle but one of the first, without which most calls would fail. */
-static void *but(void *handle, int first) { return handle == pool[first] ? NULL : handle; }
-
-static void keep(uint64_t *state, void *handle) {
-    pthread_mutex_lock(&lock);
-    pool[4 + next(state) % (LIVE - 4)] = handle;
-    pthread_mutex_unlock(&lock);
-}
 
 static int nothing(clg_task task, void *user) {
     (void)task;
@@ -62,130 +26,6 @@ static int enqueues_nothing(const clg_native_target *target, void *user) {
     (void)target;
     (void)user;
     return 0;
-}
-
-static void *misuse(void *seed) {
-    uint64_t state = (uint64_t)(uintptr_t)seed * 0x9e3779b97f4a7c15u + 1;
-    clg_node nodes[4] = {{0, 0, 0}};
-    for (int i = 0; i < CALLS; i++) {
-        clg_node *node = &nodes[next(&state) % 4];
-        uint32_t number = (uint32_t)next(&state);
-        void *made = NULL;
-        clg_range range = {any(&state), next(&state) % 8, next(&state) % 3 ? CLG_WHOLE : next(&state) % 128};
-        clg_node_options options = {.after = nodes, .num_after = next(&state) % 4, .replaces = next(&state) % 8 ? NULL : node};
-        switch (next(&state) % 70) {
-        case 0: clg_graph_create(any(&state), (clg_graph *)&made); break;
-        case 1: clg_graph_empty(any(&state), &options, node); break;
-        case 2: clg_graph_fill(any(&state), range, &number, 1 + next(&state) % 4, &options, node); break;
-        case 3: clg_graph_copy(any(&state), range, (clg_range){any(&state), 0, CLG_WHOLE}, NULL, node); break;
-        case 4: clg_graph_read(any(&state), range, &options, node); break;
-        case 5: clg_graph_write(any(&state), range, &number, 4, NULL, NULL, NULL, node); break;
-        case 6: clg_graph_allocate(any(&state), next(&state) % 64, true, NULL, (clg_memory *)&made); break;
-        case 7: clg_graph_free(any(&state), any(&state), NULL, node); break;
-        case 8: clg_graph_finalize(any(&state), NULL, (clg_executable *)&made); break;
-        case 9: clg_executable_submit(any(&state), any(&state), NULL, NULL, (clg_submission *)&made); break;
-        case 10: clg_submission_wait_for(any(&state), 1000); break;
-        case 11: clg_submission_get(any(&state), *node, &number, 4); break;
-        case 12: clg_executable_update(any(&state), nodes, next(&state) % 4); break;
-        case 13: clg_executable_update_from(any(&state), any(&state)); break;
-        case 14: clg_graph_sub_graph(any(&state), any(&state), NULL, node, NULL); break;
-        case 15: clg_graph_add_edge(any(&state), nodes[0], nodes[1]); break;
-        case 16: clg_graph_release(any(&state)); break;
-        case 17: clg_executable_release(any(&state)); break;
-        case 18: clg_submission_release(any(&state)); break;
-        case 19: clg_memory_release(any(&state)); break;
-        case 20: clg_parameter_create(&number, 4, (clg_parameter *)&made); break;
-        case 21: clg_parameter_set(any(&state), &number, next(&state) % 6); break;
-        case 22: clg_parameter_release(any(&state)); break;
-        case 23: clg_user_event_create(all.context, (clg_user_event *)&made); break;
-        case 24: clg_user_event_complete(any(&state)); break;
-        case 25: clg_user_event_release(any(&state)); break;
-        case 26: clg_image_release(any(&state)); break;
-        case 27: {
-            clg_arg args[2] = {
-                {(int32_t)(next(&state) % 16), 4, &number, range, any(&state), any(&state), any(&state), (int32_t)(next(&state) % 12)}, {.kind = CLG_ARG_VALUE, .size = 4, .data = &number}};
-            clg_launch launch = {.kernel = any(&state), .args = args, .num_args = next(&state) % 3,
-                                 .work_dim = (uint32_t)(next(&state) % 5), .global = {1, 1, 1}};
-            clg_graph_kernel(any(&state), &launch, &options, node);
-            break;
-        }
-        case 28: clg_fail("no task"); break;
-        case 29: clg_submission_on_complete(any(&state), NULL, NULL, NULL); break;
-        case 30: {
-            clg_host_task task = {.function = nothing};
-            clg_graph_host_task(any(&state), &task, NULL, node);
-            break;
-        }
-        case 31: clg_graph_wait_event(any(&state), NULL, node); break;
-        case 32: clg_queue_finish(any(&state)); break;
-        case 33: clg_enqueue_fill_buffer(any(&state), range, &number, 4, next(&state) % 2, (const clg_event *)&made, (clg_event *)&made); break;
-        case 34: clg_enqueue_copy_buffer(any(&state), range, (clg_range){any(&state), 0, CLG_WHOLE}, 0, NULL, NULL); break;
-        case 35: clg_enqueue_read_buffer(any(&state), range, 0, NULL, (clg_pending_read *)&made); break;
-        case 36: clg_pending_read_wait(any(&state), &number, 4); break;
-        case 37: clg_parameter_create_memory(range, next(&state) % 2, (clg_parameter *)&made); break;
-        case 38: clg_parameter_set_memory(any(&state), range); break;
-        case 39: clg_graph_copy_image(any(&state), CLG_WHOLE_IMAGE(any(&state)), CLG_WHOLE_IMAGE(any(&state)), &options, node); break;
-        case 40: clg_image_layers(any(&state), 0, 1, (clg_image *)&made); break;
-        case 41: clg_global_memory(any(&state), any(&state), (clg_memory *)&made); break;
-        case 42: clg_event_wait(any(&state)); break;
-        case 43: clg_submission_event(any(&state), (clg_event *)&made); break;
-        case 44: clg_command_group_set_active(any(&state), number); break;
-        case 45: clg_sub_graph_port(any(&state), (int32_t)(next(&state) % 5), *node, node); break;
-        case 46: {
-            size_t count;
-            clg_graph_nodes(any(&state), (int32_t)(next(&state) % 5), *node, 4, nodes, &count);
-            break;
-        }
-        case 47: clg_command_group_release(any(&state)); break;
-        case 48: clg_event_release(any(&state)); break;
-        case 49: clg_global_release(any(&state)); break;
-        case 50: clg_host_access_release(any(&state)); break;
-        case 51: clg_kernel_release(but(any(&state), 2)); break;
-        case 52: clg_pending_read_release(any(&state)); break;
-        case 53: clg_program_release(any(&state)); break;
-        case 54: clg_queue_release(but(any(&state), 3)); break;
-        case 55: clg_sampler_release(any(&state)); break;
-        case 56: clg_sub_graph_release(any(&state)); break;
-        case 57: clg_task_release(any(&state)); break;
-        case 58: clg_memory_allocate(any(&state), 1 + next(&state) % 64, CLG_MEMORY_HOST_ACCESSIBLE, (clg_memory *)&made); break;
-        case 59: {
-            void *data;
-            clg_memory_access_host(any(&state), next(&state) % 2, &data, (clg_host_access *)&made);
-            break;
-        }
-        case 60: clg_graph_map(any(&state), range, (int32_t)(next(&state) % 5), &(clg_map_task){.function = looks_at_nothing}, &options, node); break;
-        case 61: {
-            clg_map_task task = {.function = next(&state) % 8 ? looks_at_nothing : NULL};
-            clg_enqueue_map(any(&state), range, (int32_t)(next(&state) % 5), &task, 0, NULL, (clg_submission *)&made);
-            break;
-        }
-        case 62: {
-            clg_queue queues[2] = {any(&state), any(&state)};
-            clg_graph_begin_recording(any(&state), queues, next(&state) % 3);
-            break;
-        }
-        case 63: {
-            clg_queue queue = any(&state);
-            size_t ended;
-            clg_graph_end_recording(any(&state), &queue, next(&state) % 2, &ended);
-            break;
-        }
-        /* More often than recordings begin: commands are to run too. */
-        case 64:
-        case 65:
-        case 66: clg_graph_end_all_recording(any(&state), NULL); break;
-        case 67: clg_record_wait_event(any(&state), 0, NULL, (clg_event *)&made, node); break;
-        case 68: clg_queue_recording_graph(any(&state), (clg_graph *)&made); break;
-        default: {
-            size_t size;
-            clg_graph_to_dot(any(&state), CLG_DRAWING_BRIEF, 0, NULL, &size);
-        }
-        }
-        if (made) {
-            keep(&state, made);
-        }
-    }
-    return NULL;
 }
 
 static int given_back;
@@ -554,17 +394,8 @@ int main(void) {
     numbers();
     leaves();
     no_event_of_a_recording();
-    pthread_t threads[THREADS];
-    pool[0] = all.graph;
-    pool[1] = buffer(all, 64);
-    pool[2] = kernel(all, "scale");
-    pool[3] = all.queue;
-    for (uintptr_t i = 0; i < THREADS; i++) {
-        CHECK(pthread_create(&threads[i], NULL, misuse, (void *)(i + 1)) == 0);
-    }
-    for (int i = 0; i < THREADS; i++) {
-        pthread_join(threads[i], NULL);
-    }
+    end(all);
+    CHECK(clg_live_objects() == 0);
     puts("ok");
     return 0;
 }
