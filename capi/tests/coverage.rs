@@ -137,7 +137,7 @@ fn names_of_c(header: &str) -> Names {
     let mut names = Names::default();
     let code: Vec<&str> = header.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
     let code = code.join("\n");
-    for part in code.split("typedef struct ").skip(1).filter(|part| word(part) != "" && part.contains('{')) {
+    for part in code.split("typedef struct ").skip(1).filter(|part| part.contains('{')) {
         let Some((name, body)) = part.split_once(" {") else { continue };
         let (body, _) = body.split_once("\n}").unwrap();
         // A field that is a function is named in front of its parameters, and an array in front of its size.
