@@ -1,9 +1,10 @@
-//! What a call costs from C, beside the same call from Rust, in the same rounds. `cargo bench --package clgraph-capi`.
+//! What a call costs from C, beside the same call from Rust, in the same rounds. `cargo bench --package clgraph-capi`, with words of
+//! the names of rows behind `--` for these rows only.
 //!
-//! The C functions come from `libclgraph.so` by `dlopen`, as a program in C gets them. Both submit empty graphs and update one
-//! parameter, on the OpenCL driver that programs find.
+//! The C functions come from `libclgraph.so` by `dlopen`, as a program in C gets them, on the OpenCL driver that programs find. Each row
+//! is a pair of calls that do the same: some on one handle, some on lists of handles.
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -18,6 +19,120 @@ struct Node {
     graph: u64,
     index: u32,
     part: u32,
+}
+
+/// A `clg_range`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Range {
+    memory: Handle,
+    offset: usize,
+    size: usize,
+}
+
+/// A `clg_arg`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Arg {
+    kind: i32,
+    size: usize,
+    data: *const c_void,
+    range: Range,
+    parameter: Handle,
+    image: Handle,
+    sampler: Handle,
+    value_type: i32,
+}
+
+impl Arg {
+    fn memory(kind: i32, memory: Handle) -> Self {
+        let (null, range) = (std::ptr::null_mut(), Range { memory, offset: 0, size: usize::MAX });
+        Self { kind, size: 0, data: null, range, parameter: null, image: null, sampler: null, value_type: 0 }
+    }
+
+    /// A `cl_uint`.
+    fn number(number: &u32) -> Self {
+        let data = (&raw const *number).cast();
+        Self { size: 4, data, value_type: 6, ..Self::memory(0, std::ptr::null_mut()) }
+    }
+}
+
+/// A `clg_launch`.
+#[repr(C)]
+struct Launch {
+    kernel: Handle,
+    args: *const Arg,
+    num_args: usize,
+    work_dim: u32,
+    offset: [usize; 3],
+    global: [usize; 3],
+    local: [usize; 3],
+    bound: [usize; 3],
+    indirect: *const c_void,
+    num_indirect: usize,
+    globals: *const c_void,
+    num_globals: usize,
+    no_globals: bool,
+    prints: bool,
+}
+
+/// A `clg_input`.
+#[repr(C)]
+struct Input {
+    write: Node,
+    data: *const c_void,
+    size: usize,
+    release: *const c_void,
+    user: *const c_void,
+}
+
+/// A list of C, and its length.
+#[repr(C)]
+struct List(*const c_void, usize);
+
+impl List {
+    const NONE: Self = Self(std::ptr::null(), 0);
+}
+
+/// A `clg_finalize_options`.
+#[repr(C)]
+struct FinalizeOptions {
+    path: i32,
+    updatable: bool,
+    profiling: bool,
+    result_slots: usize,
+    allow_conflicts: bool,
+    separate_memory: bool,
+    no_autotune: bool,
+    commands_per_buffer: usize,
+    tuning_cache: *const c_char,
+}
+
+// SAFETY: it has no pointer that is not null, and is not written.
+unsafe impl Sync for FinalizeOptions {}
+
+/// One path for both: the automatic one is found by timing, and might differ.
+static REPLAY: FinalizeOptions = FinalizeOptions {
+    path: 2,
+    updatable: false,
+    profiling: false,
+    result_slots: 0,
+    allow_conflicts: false,
+    separate_memory: false,
+    no_autotune: false,
+    commands_per_buffer: 0,
+    tuning_cache: std::ptr::null(),
+};
+
+/// A `clg_submit_options`.
+#[repr(C)]
+struct SubmitOptions {
+    wait_list: List,
+    events: List,
+    user_events: List,
+    submissions: List,
+    inputs: List,
+    node_events: List,
 }
 
 /// The functions of the C library that are called, under their names there.
@@ -53,6 +168,11 @@ functions! {
     clg_parameter_create(*const c_void, usize, *mut Handle);
     clg_parameter_set(Handle, *const c_void, usize);
     clg_graph_size(Handle, *mut usize);
+    clg_memory_from_cl(*mut c_void, *mut c_void, *mut Handle);
+    clg_program_build(*mut c_void, *const c_char, *const c_char, *const c_void, usize, *mut Handle);
+    clg_program_kernel(Handle, *const c_char, *mut Handle);
+    clg_graph_kernel(Handle, *const Launch, *const c_void, *mut Node);
+    clg_graph_write(Handle, Range, *const c_void, usize, *const c_void, *const c_void, *const c_void, *mut Node);
 }
 
 impl C {
@@ -64,6 +184,10 @@ impl C {
 
 /// Runs two pieces of code in turns, and prints the median time of a call of each, in nanoseconds, and the difference.
 fn compare(what: &str, calls: u32, mut rust: impl FnMut(), mut c: impl FnMut()) {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    if !words.is_empty() && !words.iter().any(|word| what.contains(word)) {
+        return;
+    }
     let mut times = [Vec::new(), Vec::new()];
     for round in 0..60 {
         let mut one = |which: usize| {
@@ -103,7 +227,7 @@ fn main() {
     let c = C::load(&library);
     let queue = rust::Queue::new(&rust::best_device().unwrap()).unwrap();
     let graph = rust::Graph::new(&queue).unwrap();
-    let executable = graph.finalize(rust::Finalize::new()).unwrap();
+    let executable = graph.finalize(rust::Finalize::new().path(rust::Path::Replay)).unwrap();
     let parameter = rust::Parameter::any_bytes(&[0; 4]);
 
     let null = std::ptr::null_mut;
@@ -113,7 +237,7 @@ fn main() {
     unsafe {
         c.check((c.clg_queue_from_cl)(queue.raw(), &mut c_queue));
         c.check((c.clg_graph_create)(c_queue, &mut c_graph));
-        c.check((c.clg_graph_finalize)(c_graph, null(), &mut c_executable));
+        c.check((c.clg_graph_finalize)(c_graph, std::ptr::from_ref(&REPLAY).cast(), &mut c_executable));
         c.check((c.clg_parameter_create)((&raw const number).cast(), 4, &mut c_parameter));
     }
     println!("{:<40} {:>9} {:>9} {:>9} {:>9}", "nanoseconds a call (median)", "Rust", "C", "more", "spread");
@@ -162,6 +286,110 @@ fn main() {
             let mut node = Node::default();
             // SAFETY: as above.
             unsafe { c.check((c.clg_graph_empty)(c_many, null(), &mut node)) };
+        },
+    );
+    lists(&c, &queue, c_queue);
+}
+
+const SOURCE: &CStr = c"kernel void blend(global const uint *a, global uint *b, global uint *c, uint x, uint y) {
+    size_t i = get_global_id(0); b[i] = x * a[i]; c[i] += y;
+}";
+
+/// Calls with lists of handles.
+fn lists(c: &C, queue: &rust::Queue, c_queue: Handle) {
+    let null = std::ptr::null_mut;
+    let kernel = rust::Program::from_source(queue, SOURCE.to_str().unwrap()).unwrap().kernel("blend").unwrap();
+    let buffers = [(); 3].map(|()| rust::Buffer::<u32>::new(queue, 64).unwrap());
+    let (graph, mut c_graph, mut c_program, mut c_kernel) = (rust::Graph::new(queue).unwrap(), null(), null(), null());
+    let context = rust::InContext::context(queue).raw();
+    let memories = buffers.each_ref().map(|buffer| {
+        let mut memory = null();
+        // SAFETY: as `clgraph.h` says; the buffers live.
+        unsafe { c.check((c.clg_memory_from_cl)(context, buffer.raw(), &mut memory)) };
+        memory
+    });
+    // SAFETY: as above.
+    unsafe {
+        c.check((c.clg_graph_create)(c_queue, &mut c_graph));
+        c.check((c.clg_program_build)(context, SOURCE.as_ptr(), std::ptr::null(), null(), 0, &mut c_program));
+        c.check((c.clg_program_kernel)(c_program, c"blend".as_ptr(), &mut c_kernel));
+    }
+    let (x, y) = (3, 5);
+    compare(
+        "add a kernel with five arguments",
+        500,
+        || {
+            let launch =
+                graph.kernel(&kernel).read(&buffers[0]).write(&buffers[1]).read_write(&buffers[2]).arg(x).arg(y);
+            // SAFETY: the kernel stays inside its buffers.
+            let _ = unsafe { launch.range(64).add() }.unwrap();
+        },
+        || {
+            let [a, b, c_] = memories;
+            let args = [Arg::memory(1, a), Arg::memory(2, b), Arg::memory(3, c_), Arg::number(&x), Arg::number(&y)];
+            let launch = Launch {
+                kernel: c_kernel,
+                args: args.as_ptr(),
+                num_args: args.len(),
+                work_dim: 1,
+                offset: [0; 3],
+                global: [64, 0, 0],
+                local: [0; 3],
+                bound: [0; 3],
+                indirect: null(),
+                num_indirect: 0,
+                globals: null(),
+                num_globals: 0,
+                no_globals: false,
+                prints: false,
+            };
+            let mut node = Node::default();
+            // SAFETY: as above.
+            unsafe { c.check((c.clg_graph_kernel)(c_graph, &launch, null(), &mut node)) };
+        },
+    );
+    let data = [7_u32; 64];
+    let (graph, mut c_graph, mut c_executable) = (rust::Graph::new(queue).unwrap(), null(), null());
+    let writes = buffers.each_ref().map(|buffer| graph.write(buffer, data.to_vec()).add().unwrap());
+    let executable = graph.finalize(rust::Finalize::new().path(rust::Path::Replay)).unwrap();
+    // SAFETY: as above.
+    unsafe { c.check((c.clg_graph_create)(c_queue, &mut c_graph)) };
+    let c_writes = memories.map(|memory| {
+        let (mut node, range) = (Node::default(), Range { memory, offset: 0, size: usize::MAX });
+        let from = (&raw const data).cast();
+        // SAFETY: as above.
+        unsafe { c.check((c.clg_graph_write)(c_graph, range, from, 256, null(), null(), null(), &mut node)) };
+        node
+    });
+    // SAFETY: as above.
+    unsafe { c.check((c.clg_graph_finalize)(c_graph, std::ptr::from_ref(&REPLAY).cast(), &mut c_executable)) };
+    compare(
+        "submit with three inputs, wait, release",
+        1_000,
+        || {
+            let submit =
+                writes.iter().fold(executable.submit_to(queue), |submit, write| submit.with(write, data.to_vec()));
+            submit.submit().unwrap().wait().unwrap();
+        },
+        || {
+            let data = (&raw const data).cast();
+            let inputs = c_writes.map(|write| Input { write, data, size: 256, release: null(), user: null() });
+            let given = SubmitOptions {
+                wait_list: List::NONE,
+                events: List::NONE,
+                user_events: List::NONE,
+                submissions: List::NONE,
+                inputs: List(inputs.as_ptr().cast(), inputs.len()),
+                node_events: List::NONE,
+            };
+            let mut run = null();
+            // SAFETY: as above.
+            unsafe {
+                let given = (&raw const given).cast();
+                c.check((c.clg_executable_submit)(c_executable, c_queue, given, std::ptr::null_mut(), &mut run));
+                c.check((c.clg_submission_wait)(run));
+                c.check((c.clg_submission_release)(run));
+            }
         },
     );
 }

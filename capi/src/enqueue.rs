@@ -299,8 +299,9 @@ pub unsafe extern "C" fn clg_enqueue_kernel(
         // SAFETY: **caller**.
         let (waits, launch) = unsafe { (wait_list(num_events, event_wait_list)?, pointers::read("launch", launch)?) };
         let kernel = handle::get::<Kernel>(launch.kernel.addr())?;
+        let mut execute = ExecuteKernel::new(&kernel);
         // SAFETY: **caller**.
-        let mut execute = unsafe { fill_in(ExecuteKernel::new(&kernel), launch) }?;
+        unsafe { fill_in(&mut execute, launch) }?;
         execute.set_event_wait_list(&waits.iter().collect::<Vec<_>>());
         if event.is_none() {
             // SAFETY: **caller**: the promise of this function.

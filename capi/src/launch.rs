@@ -2,10 +2,7 @@
 
 use std::ffi::c_void;
 
-use rust::{
-    AnyDeviceGlobal, AsRegion, BufferArg, DynamicGlobal, ExecuteKernel, Graph, Kernel, KernelArg, KernelNode, NdRange,
-    Parameter, Sampler, ValueArg,
-};
+use rust::{AsRegion, BufferArg, DynamicGlobal, ExecuteKernel, Graph, Kernel, KernelNode, NdRange, Sampler};
 
 use crate::graph::{add_or_replace, clg_graph, clg_node, clg_node_options, give_node, options, with_options};
 use crate::handle;
@@ -141,187 +138,31 @@ impl Access {
     }
 }
 
-/// What takes a launch as C describes it: a node of a graph, or a launch on a queue.
-pub(crate) trait Launch: Sized {
-    fn memory<T>(self, memory: &impl BufferArg<T>, access: Access) -> Self;
-    fn value(self, value: &[u8]) -> Self;
-    fn number<T: KernelArg + ValueArg>(self, value: T) -> Self;
-    fn object<T: KernelArg>(self, object: &T) -> Self
-    where
-        for<'a> &'a T: ValueArg;
-    fn also<T: ?Sized>(self, parameter: &Parameter<T>) -> Self;
-    fn local(self, bytes: usize) -> Self;
-    fn null(self) -> Self;
-    fn indirect<T>(self, memory: &impl AsRegion<T>, access: Access) -> Self;
-    fn global(self, global: impl AnyDeviceGlobal, access: Access) -> Self;
-    fn no_globals(self) -> Self;
-    fn prints(self) -> Self;
-    /// Global range, bound, offset, and size of work-groups: as many numbers as dimensions, or none.
-    fn ranges(self, ranges: [&[usize]; 4]) -> Self;
+fn set_memory<T>(to: &mut ExecuteKernel<'_>, memory: &impl BufferArg<T>, access: Access) {
+    match access {
+        Access::Read => to.set_arg_read(memory),
+        Access::Write => to.set_arg_write(memory),
+        Access::ReadWrite => to.set_arg_read_write(memory),
+    };
 }
 
-impl Launch for KernelNode<'_> {
-    fn memory<T>(self, memory: &impl BufferArg<T>, access: Access) -> Self {
-        match access {
-            Access::Read => self.read(memory),
-            Access::Write => self.write(memory),
-            Access::ReadWrite => self.read_write(memory),
-        }
-    }
-
-    fn value(self, value: &[u8]) -> Self {
-        self.bytes(value)
-    }
-
-    fn number<T: KernelArg + ValueArg>(self, value: T) -> Self {
-        self.arg(value)
-    }
-
-    fn object<T: KernelArg>(self, object: &T) -> Self
-    where
-        for<'a> &'a T: ValueArg,
-    {
-        self.arg(object)
-    }
-
-    fn also<T: ?Sized>(self, parameter: &Parameter<T>) -> Self {
-        self.also_parameter(parameter)
-    }
-
-    fn local(self, bytes: usize) -> Self {
-        KernelNode::local::<u8>(self, bytes)
-    }
-
-    fn null(self) -> Self {
-        KernelNode::null(self)
-    }
-
-    fn indirect<T>(self, memory: &impl AsRegion<T>, access: Access) -> Self {
-        match access {
-            Access::Read => self.indirect_read(memory),
-            Access::Write => self.indirect_write(memory),
-            Access::ReadWrite => KernelNode::indirect(self, memory),
-        }
-    }
-
-    fn global(self, global: impl AnyDeviceGlobal, access: Access) -> Self {
-        match access {
-            Access::Read => self.global_read(global),
-            Access::Write => self.global_write(global),
-            Access::ReadWrite => self.global_read_write(global),
-        }
-    }
-
-    fn no_globals(self) -> Self {
-        KernelNode::no_globals(self)
-    }
-
-    fn prints(self) -> Self {
-        KernelNode::prints(self)
-    }
-
-    fn ranges(mut self, [global, bound, offset, local]: [&[usize]; 4]) -> Self {
-        self = self.range(global);
-        if !bound.is_empty() {
-            self = self.range_up_to(bound);
-        }
-        if !offset.is_empty() {
-            self = self.offset(offset);
-        }
-        if !local.is_empty() {
-            self = self.work_group(local);
-        }
-        self
-    }
+fn set_indirect<T>(to: &mut ExecuteKernel<'_>, memory: &impl AsRegion<T>, access: Access) {
+    match access {
+        Access::Read => to.set_indirect_read(memory),
+        Access::Write => to.set_indirect_write(memory),
+        Access::ReadWrite => to.set_indirect(memory),
+    };
 }
 
-impl Launch for ExecuteKernel<'_> {
-    fn memory<T>(mut self, memory: &impl BufferArg<T>, access: Access) -> Self {
-        match access {
-            Access::Read => self.set_arg_read(memory),
-            Access::Write => self.set_arg_write(memory),
-            Access::ReadWrite => self.set_arg_read_write(memory),
-        };
-        self
-    }
-
-    fn value(mut self, value: &[u8]) -> Self {
-        self.set_arg_bytes(value);
-        self
-    }
-
-    fn number<T: KernelArg + ValueArg>(mut self, value: T) -> Self {
-        self.set_arg(&value);
-        self
-    }
-
-    fn object<T: KernelArg>(mut self, object: &T) -> Self
-    where
-        for<'a> &'a T: ValueArg,
-    {
-        self.set_arg(object);
-        self
-    }
-
-    fn also<T: ?Sized>(mut self, parameter: &Parameter<T>) -> Self {
-        self.set_arg_also(parameter);
-        self
-    }
-
-    fn local(mut self, bytes: usize) -> Self {
-        self.set_arg_local_buffer(bytes);
-        self
-    }
-
-    fn null(mut self) -> Self {
-        self.set_arg_null();
-        self
-    }
-
-    fn indirect<T>(mut self, memory: &impl AsRegion<T>, access: Access) -> Self {
-        match access {
-            Access::Read => self.set_indirect_read(memory),
-            Access::Write => self.set_indirect_write(memory),
-            Access::ReadWrite => self.set_indirect(memory),
-        };
-        self
-    }
-
-    fn global(mut self, global: impl AnyDeviceGlobal, access: Access) -> Self {
-        match access {
-            Access::Read => self.set_global_read(global),
-            Access::Write => self.set_global_write(global),
-            Access::ReadWrite => self.set_global_read_write(global),
-        };
-        self
-    }
-
-    fn no_globals(mut self) -> Self {
-        self.set_no_globals();
-        self
-    }
-
-    fn prints(mut self) -> Self {
-        self.set_prints();
-        self
-    }
-
-    fn ranges(mut self, [global, bound, offset, local]: [&[usize]; 4]) -> Self {
-        self.set_global_work_sizes(global);
-        if !bound.is_empty() {
-            self.set_global_work_size_bound(bound);
-        }
-        if !offset.is_empty() {
-            self.set_global_work_offsets(offset);
-        }
-        if !local.is_empty() {
-            self.set_local_work_sizes(local);
-        }
-        self
-    }
+fn set_global(to: &mut ExecuteKernel<'_>, global: &DynamicGlobal, access: Access) {
+    match access {
+        Access::Read => to.set_global_read(global),
+        Access::Write => to.set_global_write(global),
+        Access::ReadWrite => to.set_global_read_write(global),
+    };
 }
 
-fn add_arg<L: Launch>(launch: L, arg: &clg_arg) -> Outcome<L> {
+fn add_arg(to: &mut ExecuteKernel<'_>, arg: &clg_arg) -> Outcome<()> {
     use clg_arg_kind as kind;
     let is = |of: kind| arg.kind == of as i32;
     let parameter = || handle::get::<AnyParameter>(arg.parameter.addr());
@@ -330,59 +171,63 @@ fn add_arg<L: Launch>(launch: L, arg: &clg_arg) -> Outcome<L> {
         [Access::Read, Access::Write, Access::ReadWrite].into_iter().nth(at)
     };
     if let Some(access) = access([kind::CLG_ARG_READ, kind::CLG_ARG_WRITE, kind::CLG_ARG_READ_WRITE]) {
-        return Ok(with_slice!(arg.range.slice()?, |memory| launch.memory(memory, access)));
+        with_slice!(arg.range.slice()?, |memory| set_memory(to, memory, access));
+        return Ok(());
     }
     if let Some(access) = access([kind::CLG_ARG_IMAGE_READ, kind::CLG_ARG_IMAGE_WRITE, kind::CLG_ARG_IMAGE_READ_WRITE])
     {
-        return Ok(match handle::get::<AnyImage>(arg.image.addr())? {
-            AnyImage::Whole(image) => launch.memory(&image, access),
-            AnyImage::Layers(layers) => launch.memory(&layers, access),
-        });
+        match handle::get::<AnyImage>(arg.image.addr())? {
+            AnyImage::Whole(image) => set_memory(to, &image, access),
+            AnyImage::Layers(layers) => set_memory(to, &layers, access),
+        }
+        return Ok(());
     }
     if let Some(access) =
         access([kind::CLG_ARG_PARAMETER_READ, kind::CLG_ARG_PARAMETER_WRITE, kind::CLG_ARG_PARAMETER_READ_WRITE])
     {
-        return Ok(match parameter()? {
-            AnyParameter::Buffer(parameter) => launch.memory(&*parameter, access),
-            AnyParameter::Memory(parameter) => launch.memory(&*parameter, access),
-            AnyParameter::Image(parameter) => launch.memory(&*parameter, access),
+        match parameter()? {
+            AnyParameter::Buffer(parameter) => set_memory(to, &*parameter, access),
+            AnyParameter::Memory(parameter) => set_memory(to, &*parameter, access),
+            AnyParameter::Image(parameter) => set_memory(to, &*parameter, access),
             AnyParameter::Bytes(_) | AnyParameter::Number(_) | AnyParameter::Local(_) | AnyParameter::Sampler(_) => {
                 return Err(Failure::invalid("the parameter is not one of memory or of an image"));
             }
-        });
+        }
+        return Ok(());
     }
-    Ok(if is(kind::CLG_ARG_VALUE) {
+    if is(kind::CLG_ARG_VALUE) {
         // SAFETY: **caller**.
-        number::give_value(launch, arg.value_type, unsafe { pointers::value("data", arg.data, arg.size) }?)?
+        number::give_value(to, arg.value_type, unsafe { pointers::value("data", arg.data, arg.size) }?)?;
     } else if is(kind::CLG_ARG_LOCAL) {
-        launch.local(arg.size)
+        to.set_arg_local_buffer(arg.size);
     } else if is(kind::CLG_ARG_NULL) {
-        launch.null()
+        to.set_arg_null();
     } else if is(kind::CLG_ARG_SAMPLER) {
-        launch.object(&handle::get::<Sampler>(arg.sampler.addr())?)
+        to.set_arg(&handle::get::<Sampler>(arg.sampler.addr())?);
     } else if is(kind::CLG_ARG_PARAMETER) {
         match parameter()? {
-            AnyParameter::Bytes(parameter) => launch.object(&*parameter),
-            AnyParameter::Number(parameter) => parameter.give(launch),
-            AnyParameter::Local(parameter) => launch.object(&*parameter),
-            AnyParameter::Sampler(parameter) => launch.object(&*parameter),
+            AnyParameter::Bytes(parameter) => _ = to.set_arg(&*parameter),
+            AnyParameter::Number(parameter) => parameter.give(to),
+            AnyParameter::Local(parameter) => _ = to.set_arg(&*parameter),
+            AnyParameter::Sampler(parameter) => _ = to.set_arg(&*parameter),
             AnyParameter::Buffer(_) | AnyParameter::Memory(_) | AnyParameter::Image(_) => {
                 return Err(Failure::invalid("for a parameter of memory, say how the kernel uses the memory"));
             }
         }
     } else if is(kind::CLG_ARG_ALSO_PARAMETER) {
         match parameter()? {
-            AnyParameter::Bytes(parameter) => launch.also(&parameter),
-            AnyParameter::Number(parameter) => parameter.also(launch),
-            AnyParameter::Local(parameter) => launch.also(&parameter),
-            AnyParameter::Buffer(parameter) => launch.also(&parameter),
-            AnyParameter::Memory(parameter) => launch.also(&parameter),
-            AnyParameter::Image(parameter) => launch.also(&parameter),
-            AnyParameter::Sampler(parameter) => launch.also(&parameter),
+            AnyParameter::Bytes(parameter) => _ = to.set_arg_also(&parameter),
+            AnyParameter::Number(parameter) => parameter.also(to),
+            AnyParameter::Local(parameter) => _ = to.set_arg_also(&parameter),
+            AnyParameter::Buffer(parameter) => _ = to.set_arg_also(&parameter),
+            AnyParameter::Memory(parameter) => _ = to.set_arg_also(&parameter),
+            AnyParameter::Image(parameter) => _ = to.set_arg_also(&parameter),
+            AnyParameter::Sampler(parameter) => _ = to.set_arg_also(&parameter),
         }
     } else {
         return Err(Failure::invalid(format!("{} is no kind of argument (clg_arg_kind)", arg.kind)));
-    })
+    }
+    Ok(())
 }
 
 /// Returns as many numbers of C as dimensions, or none if all are zero.
@@ -414,36 +259,46 @@ fn dimensions(work_dim: u32) -> Outcome<usize> {
 ///
 /// # Safety
 /// **caller**.
-pub(crate) unsafe fn fill_in<L: Launch>(mut to: L, launch: &clg_launch) -> Outcome<L> {
+pub(crate) unsafe fn fill_in(to: &mut ExecuteKernel<'_>, launch: &clg_launch) -> Outcome<()> {
     // SAFETY: **caller**.
     let args = unsafe { pointers::list("launch->args", launch.args, launch.num_args) }?;
     let mut count = 0_usize;
     for arg in args {
         // What belongs to the argument before has no number of its own.
         count += usize::from(arg.kind != clg_arg_kind::CLG_ARG_ALSO_PARAMETER as i32);
-        to = add_arg(to, arg).map_err(|failure| failure.within(format!("argument {}", count.saturating_sub(1))))?;
+        add_arg(to, arg).map_err(|failure| failure.within(format!("argument {}", count.saturating_sub(1))))?;
     }
     // SAFETY: **caller**.
     let indirect = unsafe { pointers::list("launch->indirect", launch.indirect, launch.num_indirect) }?;
     for one in indirect {
         let access = Access::of(one.reads, one.writes)?;
-        to = with_slice!(one.range.slice()?, |memory| to.indirect(memory, access));
+        with_slice!(one.range.slice()?, |memory| set_indirect(to, memory, access));
     }
     // SAFETY: **caller**.
     let globals = unsafe { pointers::list("launch->globals", launch.globals, launch.num_globals) }?;
     for one in globals {
         let global = handle::get::<DynamicGlobal>(one.global.addr())?;
-        to = to.global(&global, Access::of(one.reads, one.writes)?);
+        set_global(to, &global, Access::of(one.reads, one.writes)?);
     }
     if launch.no_globals.is_set() {
-        to = to.no_globals();
+        to.set_no_globals();
     }
     if launch.prints.is_set() {
-        to = to.prints();
+        to.set_prints();
     }
     let dims = dimensions(launch.work_dim)?;
-    let ranges = [&launch.bound, &launch.offset, &launch.local].map(|sizes| numbers(sizes, dims));
-    Ok(to.ranges([&launch.global[..dims], ranges[0], ranges[1], ranges[2]]))
+    to.set_global_work_sizes(&launch.global[..dims]);
+    let [bound, offset, local] = [&launch.bound, &launch.offset, &launch.local].map(|sizes| numbers(sizes, dims));
+    if !bound.is_empty() {
+        to.set_global_work_size_bound(bound);
+    }
+    if !offset.is_empty() {
+        to.set_global_work_offsets(offset);
+    }
+    if !local.is_empty() {
+        to.set_local_work_sizes(local);
+    }
+    Ok(())
 }
 
 /// Reads a launch from C as a node.
@@ -454,8 +309,10 @@ pub(crate) unsafe fn launch<'g>(graph: &'g Graph, launch: *const clg_launch) -> 
     // SAFETY: **caller**.
     let launch = unsafe { pointers::read("launch", launch) }?;
     let kernel = handle::get::<Kernel>(launch.kernel.addr())?;
+    let mut execute = ExecuteKernel::new(&kernel);
     // SAFETY: **caller**.
-    unsafe { fill_in(graph.kernel(&kernel), launch) }
+    unsafe { fill_in(&mut execute, launch) }?;
+    Ok(execute.into_node(graph))
 }
 
 /// Adds a launch of a kernel, or replaces one: arguments, ranges and, if the driver can, the kernel.

@@ -3,9 +3,8 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use rust::Parameter;
+use rust::{ExecuteKernel, Parameter};
 
-use crate::launch::Launch;
 use crate::parameter::{AnyParameter, clg_parameter, new_parameter};
 use crate::status::{Failure, Outcome, clg_status};
 
@@ -97,32 +96,33 @@ macro_rules! numbers {
                 }
             }
 
-            pub(crate) fn give<L: Launch>(&self, launch: L) -> L {
+            pub(crate) fn give(&self, to: &mut ExecuteKernel<'_>) {
                 match self {
-                    $(Self::$variant(parameter) => launch.object(&**parameter),)*
+                    $(Self::$variant(parameter) => _ = to.set_arg(&**parameter),)*
                 }
             }
 
-            pub(crate) fn also<L: Launch>(&self, launch: L) -> L {
+            pub(crate) fn also(&self, to: &mut ExecuteKernel<'_>) {
                 match self {
-                    $(Self::$variant(parameter) => launch.also(&**parameter),)*
+                    $(Self::$variant(parameter) => _ = to.set_arg_also(&**parameter),)*
                 }
             }
         }
 
         /// Gives a launch a value of a type.
-        pub(crate) fn give_value<L: Launch>(launch: L, of: i32, value: &[u8]) -> Outcome<L> {
+        pub(crate) fn give_value(to: &mut ExecuteKernel<'_>, of: i32, value: &[u8]) -> Outcome<()> {
             match of {
-                of if of == CLG_TYPE_UNKNOWN as i32 => Ok(launch.value(value)),
+                of if of == CLG_TYPE_UNKNOWN as i32 => _ = to.set_arg_bytes(value),
                 $(of if of == $tag as i32 => {
                     let wrong = |_| {
                         let (name, size) = (stringify!($tag), size_of::<$ty>());
                         Failure::invalid(format!("a value of type {name} has {size} bytes, and {} were given", value.len()))
                     };
-                    Ok(launch.number($ty::from_ne_bytes(value.try_into().map_err(wrong)?)))
+                    to.set_arg(&$ty::from_ne_bytes(value.try_into().map_err(wrong)?));
                 })*
-                other => Err(wrong_type(other)),
+                other => return Err(wrong_type(other)),
             }
+            Ok(())
         }
     };
 }

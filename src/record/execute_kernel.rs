@@ -20,7 +20,7 @@ use crate::device_global::{AnyDeviceGlobal, declaration};
 use crate::error::Result;
 use crate::graph::nodes::launch::Launch;
 use crate::graph::recorder::Order;
-use crate::graph::{BufferArg, Extent, GraphMemory, LaunchRef, LocalMemory, Parameter, ValueArg};
+use crate::graph::{BufferArg, Extent, Graph, GraphMemory, KernelNode, LaunchRef, LocalMemory, Parameter, ValueArg};
 use crate::ir::Mode;
 
 /// An argument of a kernel.
@@ -180,6 +180,13 @@ impl<'k> ExecuteKernel<'k> {
     /// Creates a launch without arguments and without a range.
     pub fn new(kernel: &'k Kernel) -> Self {
         Self { launch: Launch::new(kernel), waits: Vec::new(), kernel: PhantomData }
+    }
+
+    /// Returns the launch as a node of a graph, to be added. Other languages collect the arguments of both in one way, and
+    /// a node is large: it would be moved for each argument.
+    #[doc(hidden)]
+    pub fn into_node(self, graph: &Graph) -> KernelNode<'_> {
+        graph.launch_node(self.launch)
     }
 
     /// Sets the next argument.

@@ -39,7 +39,11 @@ impl Graph {
     #[doc(alias = "clEnqueueNDRangeKernel")]
     #[doc(alias("cudaGraphAddKernelNode", "clCommandNDRangeKernelKHR"))]
     pub fn kernel(&self, kernel: &Kernel) -> KernelNode<'_> {
-        KernelNode { graph: self, after: After::default(), launch: Launch::new(kernel) }
+        self.launch_node(Launch::new(kernel))
+    }
+
+    pub(crate) fn launch_node(&self, launch: Launch) -> KernelNode<'_> {
+        KernelNode { graph: self, after: After::default(), launch }
     }
 }
 
