@@ -164,7 +164,7 @@ typedef enum clg_drawing_detail {
     CLG_DRAWING_VERBOSE = 2,
 } clg_drawing_detail;
 
-// What a node of an executable is, which is also an input, a result or an event of the sub-graph.
+// What a node of an executable is, which is also an input, a result, an event, or a branch or loop of the sub-graph.
 typedef enum clg_port {
     // A write: an input.
     CLG_PORT_WRITE = 0,
@@ -174,6 +174,8 @@ typedef enum clg_port {
     CLG_PORT_WAIT_EVENT = 2,
     // A node that completes a user event.
     CLG_PORT_SIGNAL_EVENT = 3,
+    // A branch or a loop: for `clg_submission_turns`.
+    CLG_PORT_CONTROL = 4,
 } clg_port;
 
 // How the host uses memory that is mapped for it.
@@ -226,6 +228,9 @@ typedef enum clg_value_type {
 
 // What a `clg_command_group` names.
 typedef struct clg_command_group_object clg_command_group_object;
+
+// What a `clg_control` names.
+typedef struct clg_control_object clg_control_object;
 
 // What a `clg_event` names.
 typedef struct clg_event_object clg_event_object;
@@ -324,13 +329,13 @@ typedef struct clg_area {
     size_t region[3];
 } clg_area;
 
-// A node of a graph, or a write, read or event inside a sub-graph. It is a plain value and keeps nothing alive.
+// A node of a graph, or a write, read, event, branch or loop inside a sub-graph or a body. It is a plain value and keeps nothing alive.
 typedef struct clg_node {
     // The number of the graph.
     uint64_t graph;
     // The position of the node in the order in which nodes were added, from 0.
     uint32_t index;
-    // Which write, read or event inside a sub-graph node; 0 for all other nodes.
+    // Which write, read, event, branch or loop inside a node that has executables in it; 0 for all other nodes.
     uint32_t part;
 } clg_node;
 
@@ -687,6 +692,17 @@ typedef struct clg_submit_options {
 // A node with all commands of an executable.
 typedef struct clg_sub_graph_object *clg_sub_graph;
 
+// A branch or a loop of a graph, which finds its bodies.
+typedef struct clg_control_object *clg_control;
+
+// A function that enqueues commands on the queue that it is given, and on no other. The queue is the library's, and is
+// released when the function returns. If the function returns anything but 0, the call that has called it fails with
+// CLG_FAILED and the text of `clg_fail`. No C++ exception may leave it.
+typedef int (*clg_body_function)(clg_queue queue, void *user);
+
+// The same for one of several cases, which are counted from 0.
+typedef int (*clg_case_function)(clg_queue queue, size_t index, void *user);
+
 // The times of a submission, in nanoseconds.
 typedef struct clg_submission_times {
     // When it was submitted.
@@ -724,7 +740,8 @@ enum clg_status clg_check_version(uint32_t major, uint32_t minor);
 const char *clg_version(void);
 
 // Says why the function of the program that runs on this thread fails: the function of a host task, of mapped memory,
-// or of a native command. Its submission fails with this text when the function returns, whatever it returns.
+// of a native command, or of a branch or loop of a queue. Its submission, or the call of the queue, fails with this text
+// when the function returns, whatever it returns.
 //
 // The caller's promise:
 // `text` is null or a text.
@@ -1786,12 +1803,153 @@ enum clg_status clg_graph_sub_graph(clg_graph graph,
                                     struct clg_node *node,
                                     clg_sub_graph *sub_graph);
 
-// Returns a write, a read or an event of the executable as one of the outer graph: for inputs, results and events of
-// its submissions. `port` is a `clg_port`.
+// Returns a write, a read, an event, or a branch or loop of the executable as one of the outer graph: for inputs, results,
+// events and turns of its submissions. `port` is a `clg_port`.
 enum clg_status clg_sub_graph_port(clg_sub_graph sub_graph,
                                    int32_t port,
                                    struct clg_node inner,
                                    struct clg_node *outer);
+
+// Adds a reference to the object.
+enum clg_status clg_control_retain(clg_control object);
+
+// Removes a reference. The last one ends the object; what runs goes on.
+enum clg_status clg_control_release(clg_control object);
+
+// Adds a branch: `then` runs if the number at the start of `condition` is not zero, and `otherwise`, which may be null, if it
+// is.
+//
+// The number is a `cl_uint` or `cl_int`, and is read behind everything that the node waits for. The bodies are executables,
+// as in sub-graphs, and the node keeps them: they can have inputs, results, host tasks, branches and loops, but no events
+// that each submission is given. The node reads the number and uses all memory that its bodies use.
+//
+// `node` and `control` may be null; `control` is for the inputs, results, branches and loops of the bodies, and is released
+// by the program. A node can be replaced by one of the same kind with the same bodies, with another condition; then
+// `control` is null.
+//
+// The caller's promise:
+// The pointers are null or point to what their types say.
+enum clg_status clg_graph_when(clg_graph graph,
+                               struct clg_range condition,
+                               clg_executable then,
+                               clg_executable otherwise,
+                               const struct clg_node_options *options,
+                               struct clg_node *node,
+                               clg_control *control);
+
+// Adds a branch with several cases: the one runs whose index, from 0, is the number at the start of `index`, and none if
+// there is no such case. Otherwise as `clg_graph_when`.
+//
+// The caller's promise:
+// As of `clg_graph_when`. `cases` points to as many executables as `num_cases` says.
+enum clg_status clg_graph_switch(clg_graph graph,
+                                 struct clg_range index,
+                                 const clg_executable *cases,
+                                 size_t num_cases,
+                                 const struct clg_node_options *options,
+                                 struct clg_node *node,
+                                 clg_control *control);
+
+// Adds a loop: `body` runs as long as the number at the start of `condition` is not zero, which is read before each turn;
+// with `at_least_once` not before the first one.
+//
+// A submission fails if the loop would go on after `at_most` turns; 0 is no bound, and then a loop can go on for ever, until
+// `clg_submission_cancel`. Inputs are used in each turn, host tasks run in each turn, and a result is that of the last turn.
+// Replacing changes the condition and the bounds. Otherwise as `clg_graph_when`.
+//
+// The caller's promise:
+// As of `clg_graph_when`.
+enum clg_status clg_graph_repeat_while(clg_graph graph,
+                                       struct clg_range condition,
+                                       clg_executable body,
+                                       bool at_least_once,
+                                       uint64_t at_most,
+                                       const struct clg_node_options *options,
+                                       struct clg_node *node,
+                                       clg_control *control);
+
+// Adds a loop with a known number of turns, which replacing changes. Otherwise as `clg_graph_repeat_while`.
+//
+// The caller's promise:
+// As of `clg_graph_when`.
+enum clg_status clg_graph_repeat(clg_graph graph,
+                                 uint64_t turns,
+                                 clg_executable body,
+                                 const struct clg_node_options *options,
+                                 struct clg_node *node,
+                                 clg_control *control);
+
+// Returns a body as a sub-graph of the node, for `clg_sub_graph_port`. `index` is 0 for the body of a loop and for `then`, 1
+// for `otherwise`, and the case for `clg_graph_switch`. The program releases `result`.
+enum clg_status clg_control_body(clg_control control,
+                                 size_t index,
+                                 clg_sub_graph *result);
+
+// Returns how many turns a loop had so far; for a branch, how often it ran a body. Nothing is waited for. `of` is the node, or
+// a branch or loop inside a sub-graph or a body, by `clg_sub_graph_port`: then it is all turns together.
+enum clg_status clg_submission_turns(clg_submission submission,
+                                     struct clg_node of,
+                                     uint64_t *result);
+
+// Stops a submission at the next decision of a branch or loop: it fails with CLG_FAILED. What is enqueued already still runs,
+// so memory is as the last whole turn left it. A submission that decides nothing any more ends as it would have.
+enum clg_status clg_submission_cancel(clg_submission submission);
+
+// Calls `then` if the number at the start of `condition` is not zero, and `otherwise`, which may be null, if it is.
+//
+// Where the queue executes, this waits for the queue, reads the number, and calls one of the functions or none. Where the queue
+// records, each function is called once, and the commands that it enqueues become a body of a node of `clg_graph_when`. In
+// both cases the functions are called on this thread, before this returns. After a failure of a function nothing was recorded.
+//
+// `node` and `control` may be null; they get the node, and its bodies as of `clg_graph_when`, or zeros and null where the
+// queue executed.
+//
+// The caller's promise:
+// The pointers are null or point to what their types say.
+enum clg_status clg_queue_when(clg_queue queue,
+                               struct clg_range condition,
+                               clg_body_function then,
+                               clg_body_function otherwise,
+                               void *user,
+                               struct clg_node *node,
+                               clg_control *control);
+
+// Calls `function` with the number at the start of `index`, if that is less than `num_cases`. Where the queue records, it is
+// called once for each index. Otherwise as `clg_queue_when`, with the node of `clg_graph_switch`.
+//
+// The caller's promise:
+// As of `clg_queue_when`.
+enum clg_status clg_queue_switch(clg_queue queue,
+                                 struct clg_range index,
+                                 size_t num_cases,
+                                 clg_case_function function,
+                                 void *user,
+                                 struct clg_node *node,
+                                 clg_control *control);
+
+// Calls `body` as long as the number at the start of `condition` is not zero. Where the queue records, it is called once.
+// Otherwise as `clg_queue_when`, with the node of `clg_graph_repeat_while`.
+//
+// The caller's promise:
+// As of `clg_queue_when`.
+enum clg_status clg_queue_repeat_while(clg_queue queue,
+                                       struct clg_range condition,
+                                       clg_body_function body,
+                                       void *user,
+                                       struct clg_node *node,
+                                       clg_control *control);
+
+// Calls `body` so many times. Where the queue records, it is called once. Otherwise as `clg_queue_when`, with the node of
+// `clg_graph_repeat`.
+//
+// The caller's promise:
+// As of `clg_queue_when`.
+enum clg_status clg_queue_repeat(clg_queue queue,
+                                 uint64_t turns,
+                                 clg_body_function body,
+                                 void *user,
+                                 struct clg_node *node,
+                                 clg_control *control);
 
 // Adds a reference to the object.
 enum clg_status clg_submission_retain(clg_submission object);

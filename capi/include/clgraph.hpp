@@ -180,6 +180,13 @@ public:
     queue(queue &&) noexcept = default;
     queue &operator=(const queue &) = default;
     queue &operator=(queue &&) noexcept = default;
+    // One of clgraph's, with a reference of its own.
+    static queue retained(clg_queue raw) {
+        queue made;
+        detail::check(clg_queue_retain(raw));
+        made.raw_ = raw;
+        return made;
+    }
     // Waits until everything that was enqueued so far is complete.
     void finish() const { detail::check(clg_queue_finish(raw_)); }
     // The cl_command_queue, without a reference for the program.
@@ -195,6 +202,9 @@ public:
     }
     // The graph that it records into. It is an error if it does not record.
     clg::graph recording_graph() const;
+
+private:
+    queue() = default;
 };
 
 // The host's use of memory through its address, until this ends. Commands that would use the memory are refused meanwhile.
@@ -853,6 +863,15 @@ public:
     template <class Container> void read_into(node read, Container &&into) const {
         detail::check(clg_submission_get(raw_, read, into.data(), into.size() * sizeof(*into.data())));
     }
+    // How many turns a loop had so far; for a branch, how often it ran a body. Inside a sub-graph or a body the node is that of
+    // `sub_graph::control`.
+    std::uint64_t turns(node of) const {
+        std::uint64_t turns = 0;
+        detail::check(clg_submission_turns(raw_, of, &turns));
+        return turns;
+    }
+    // Stops it at the next decision of a branch or loop: it fails with CLG_FAILED. What is enqueued already still runs.
+    void cancel() const { detail::check(clg_submission_cancel(raw_)); }
     // The sub-graph that it stands for, if its queue recorded it into a graph.
     clg::sub_graph sub_graph(const graph &into) const;
     // Calls a function when it has ended: with null, or with its error, which has the status of the OpenCL call that failed. What the
@@ -1080,6 +1099,8 @@ public:
     clg::node read(clg::node inner) const { return port(CLG_PORT_READ, inner); }
     clg::node wait_event(clg::node inner) const { return port(CLG_PORT_WAIT_EVENT, inner); }
     clg::node signal_event(clg::node inner) const { return port(CLG_PORT_SIGNAL_EVENT, inner); }
+    // A branch or loop, for submission::turns.
+    clg::node control(clg::node inner) const { return port(CLG_PORT_CONTROL, inner); }
     operator clg::node() const noexcept { return node_; }
 
 private:
@@ -1089,6 +1110,29 @@ private:
         return outer;
     }
     clg::node node_;
+};
+
+// A branch or a loop of a graph. What a queue returns has no handle where the queue executed.
+class control : public detail::handle<clg_control, clg_control_retain, clg_control_release> {
+public:
+    control(clg_control raw, clg::node node) : handle(raw), node_(node) {}
+    clg::node node() const noexcept { return node_; }
+    operator clg::node() const noexcept { return node_; }
+    // A body, for its inputs and results: 0 is that of a loop and the first one of `when`, 1 the other one; for `switch_on` it is the case.
+    sub_graph body(std::size_t index = 0) const {
+        clg_sub_graph made = nullptr;
+        detail::check(clg_control_body(raw_, index, &made));
+        return {made, node_};
+    }
+
+private:
+    clg::node node_;
+};
+
+// When a loop that a number in memory ends has its first turn, and how many it may have: 0 is no bound.
+struct loop_bounds {
+    bool at_least_once = false;
+    std::uint64_t at_most = 0;
 };
 
 // A trace of submissions that were profiled, which Perfetto and Chrome show.
@@ -1380,6 +1424,40 @@ public:
         const auto as = added(with, [&](const clg_node_options *c, node *to) { return clg_graph_sub_graph(raw_, of.raw(), c, to, &made); });
         return clg::sub_graph(made, as);
     }
+    // Adds a branch: `then` runs if the number of 32 bits at the start of `condition` is not zero. The promise of clg_graph_when holds.
+    clg::control when(clg_range condition, const executable &then, const options &with = {}) const {
+        return decided(with, [&](const clg_node_options *c, node *to, clg_control *made) {
+            return clg_graph_when(raw_, condition, then.raw(), nullptr, c, to, made);
+        });
+    }
+    // The same with a body that runs if it is zero.
+    clg::control when(clg_range condition, const executable &then, const executable &otherwise, const options &with = {}) const {
+        return decided(with, [&](const clg_node_options *c, node *to, clg_control *made) {
+            return clg_graph_when(raw_, condition, then.raw(), otherwise.raw(), c, to, made);
+        });
+    }
+    // Adds a branch with several cases: the one runs whose index is the number at the start of `index`.
+    clg::control switch_on(clg_range index, const std::vector<executable> &cases, const options &with = {}) const {
+        std::vector<clg_executable> given;
+        for (const auto &one : cases) {
+            given.push_back(one.raw());
+        }
+        return decided(with, [&](const clg_node_options *c, node *to, clg_control *made) {
+            return clg_graph_switch(raw_, index, given.data(), given.size(), c, to, made);
+        });
+    }
+    // Adds a loop: the body runs as long as the number at the start of `condition` is not zero, which is read before each turn.
+    clg::control repeat_while(clg_range condition, const executable &body, const loop_bounds &bounds = {}, const options &with = {}) const {
+        return decided(with, [&](const clg_node_options *c, node *to, clg_control *made) {
+            return clg_graph_repeat_while(raw_, condition, body.raw(), bounds.at_least_once, bounds.at_most, c, to, made);
+        });
+    }
+    // Adds a loop with a known number of turns.
+    clg::control repeat(std::uint64_t turns, const executable &body, const options &with = {}) const {
+        return decided(with, [&](const clg_node_options *c, node *to, clg_control *made) {
+            return clg_graph_repeat(raw_, turns, body.raw(), c, to, made);
+        });
+    }
     // A copy of a rectangle or a box.
     node copy_rect(clg_range from, clg_range into, const clg_rect &rect, const options &with = {}) const {
         return added(with, [&](const clg_node_options *c, node *to) { return clg_graph_copy_rect(raw_, from, into, &rect, c, to); });
@@ -1536,6 +1614,12 @@ private:
         detail::check(add(&c, &made));
         return made;
     }
+    // A node that is replaced has the handle that it got when it was added.
+    template <class Add> static clg::control decided(const options &with, Add add) {
+        clg_control made = nullptr;
+        const auto as = added(with, [&](const clg_node_options *c, node *to) { return add(c, to, with.replaces.empty() ? &made : nullptr); });
+        return {made, as};
+    }
 };
 
 inline graph queue::recording_graph() const {
@@ -1577,6 +1661,19 @@ public:
 private:
     std::size_t size_;
 };
+
+// A function that enqueues commands on the queue that it is given.
+using body_function = std::function<void(const queue &)>;
+// The same for one of several cases, which are counted from 0.
+using case_function = std::function<void(const queue &, std::size_t)>;
+
+namespace detail {
+
+inline int ran(const body_function &function, clg_queue on) noexcept {
+    return guarded([&] { function(queue::retained(on)); });
+}
+
+} // namespace detail
 
 // What a queue has recorded for an event of the program: an event for wait lists of the recording, and the node.
 struct recorded {
@@ -1739,8 +1836,52 @@ public:
     recorded signal_event(const events &after = {}) const { return recorded_event(clg_record_signal_event, after); }
     // An executable, which is recorded as a sub-graph.
     submission submit(const executable &of) const { return of.submit(queue_); }
+    // Calls `then` if the number of 32 bits at the start of `condition` is not zero, and `otherwise` if it is: now, after it has waited for
+    // the queue. Where the queue records, both are called once, and what they enqueue becomes bodies of a node. A function uses the
+    // queue that it is given. If it throws, this throws a clg::error with the text.
+    control when(clg_range condition, const body_function &then, const body_function &otherwise = {}) const {
+        using both = std::pair<const body_function *, const body_function *>;
+        auto first = [](clg_queue on, void *user) { return detail::ran(*static_cast<both *>(user)->first, on); };
+        auto second = [](clg_queue on, void *user) { return detail::ran(*static_cast<both *>(user)->second, on); };
+        both given{&then, &otherwise};
+        return decided([&](node *as, clg_control *made) {
+            return clg_queue_when(queue_.raw(), condition, then ? clg_body_function(first) : nullptr,
+                                  otherwise ? clg_body_function(second) : nullptr, &given, as, made);
+        });
+    }
+    // Calls the function with the number at the start of `index`, if that is less than `cases`. Where the queue records, it is called once
+    // for each case.
+    control switch_on(clg_range index, std::size_t cases, const case_function &function) const {
+        auto run = [](clg_queue on, std::size_t number, void *user) -> int {
+            return detail::guarded([&] { (*static_cast<const case_function *>(user))(queue::retained(on), number); });
+        };
+        return decided([&](node *as, clg_control *made) {
+            return clg_queue_switch(queue_.raw(), index, cases, function ? clg_case_function(run) : nullptr,
+                                    const_cast<case_function *>(&function), as, made);
+        });
+    }
+    // Calls the function as long as the number at the start of `condition` is not zero. Where the queue records, it is called once.
+    control repeat_while(clg_range condition, const body_function &body) const {
+        return decided([&](node *as, clg_control *made) {
+            return clg_queue_repeat_while(queue_.raw(), condition, body ? clg_body_function(run_body) : nullptr,
+                                          const_cast<body_function *>(&body), as, made);
+        });
+    }
+    // Calls the function so many times. Where the queue records, it is called once.
+    control repeat(std::uint64_t turns, const body_function &body) const {
+        return decided([&](node *as, clg_control *made) {
+            return clg_queue_repeat(queue_.raw(), turns, body ? clg_body_function(run_body) : nullptr, const_cast<body_function *>(&body), as, made);
+        });
+    }
 
 private:
+    static int run_body(clg_queue on, void *user) { return detail::ran(*static_cast<const body_function *>(user), on); }
+    template <class Call> static control decided(Call call) {
+        node as = {};
+        clg_control made = nullptr;
+        detail::check(call(&as, &made));
+        return {made, as};
+    }
     template <class Record> recorded recorded_event(Record record, const events &after) const {
         clg::node as = {};
         auto of = with_event(after, [&](auto n, auto list, auto made) { return record(queue_.raw(), n, list, made, &as); });

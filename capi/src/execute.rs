@@ -7,6 +7,7 @@ use rust::{
     Submit, UserEvent,
 };
 
+use crate::control::{control_of, node_of};
 use crate::event::{clg_event, clg_user_event, retained};
 use crate::graph::{clg_graph, clg_node, clg_node_options, give_node, options, with_options};
 use crate::handle::{self, handled};
@@ -542,7 +543,7 @@ pub(crate) fn give_sub_graph(sub_graph: SubGraph, to: Target<'_, clg_sub_graph>)
     Ok(())
 }
 
-/// What a node of an executable is, which is also an input, a result or an event of the sub-graph.
+/// What a node of an executable is, which is also an input, a result, an event, or a branch or loop of the sub-graph.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum clg_port {
@@ -554,10 +555,12 @@ pub enum clg_port {
     CLG_PORT_WAIT_EVENT = 2,
     /// A node that completes a user event.
     CLG_PORT_SIGNAL_EVENT = 3,
+    /// A branch or a loop: for `clg_submission_turns`.
+    CLG_PORT_CONTROL = 4,
 }
 
-/// Returns a write, a read or an event of the executable as one of the outer graph: for inputs, results and events of
-/// its submissions. `port` is a `clg_port`.
+/// Returns a write, a read, an event, or a branch or loop of the executable as one of the outer graph: for inputs, results,
+/// events and turns of its submissions. `port` is a `clg_port`.
 #[unsafe(no_mangle)]
 pub extern "C" fn clg_sub_graph_port(
     sub_graph: clg_sub_graph,
@@ -578,8 +581,10 @@ pub extern "C" fn clg_sub_graph_port(
             sub_graph.wait_event(&EventWait::from_raw(inner))?.to_raw()
         } else if is(clg_port::CLG_PORT_SIGNAL_EVENT) {
             sub_graph.signal_event(&EventSignal::from_raw(inner))?.to_raw()
+        } else if is(clg_port::CLG_PORT_CONTROL) {
+            node_of(&sub_graph.repeat(&control_of(inner))?)
         } else {
-            return Err(Failure::invalid(format!("{port} is no input, result or event (clg_port)")));
+            return Err(Failure::invalid(format!("{port} is no input, result, event, branch or loop (clg_port)")));
         };
         give_node(found, outer)
     })

@@ -32,7 +32,7 @@ pub extern "C" fn clg_graph_release(object: clg_graph) -> clg_status {
     enter(|| handle::release::<Graph>(object.addr()))
 }
 
-/// A node of a graph, or a write, read or event inside a sub-graph. It is a plain value and keeps nothing alive.
+/// A node of a graph, or a write, read, event, branch or loop inside a sub-graph or a body. It is a plain value and keeps nothing alive.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct clg_node {
@@ -40,7 +40,7 @@ pub struct clg_node {
     pub graph: u64,
     /// The position of the node in the order in which nodes were added, from 0.
     pub index: u32,
-    /// Which write, read or event inside a sub-graph node; 0 for all other nodes.
+    /// Which write, read, event, branch or loop inside a node that has executables in it; 0 for all other nodes.
     pub part: u32,
 }
 

@@ -24,6 +24,7 @@
 //! | `record.rs` | recording |
 //! | `enqueue.rs` | commands of a queue, which execute or are recorded |
 //! | `execute.rs` | finalizing, submitting, updates, reports, sub-graphs |
+//! | `control.rs` | branches and loops |
 //! | `submission.rs` | submissions: waiting, results, times |
 //! | `query.rs` | lists, drawings, and what devices can do |
 //! | `texts.rs` | texts of errors, with the names that things have in C |
@@ -35,6 +36,7 @@
 //!   says. OpenCL handles are null or live.
 #![allow(non_camel_case_types)]
 
+mod control;
 mod enqueue;
 mod event;
 mod execute;

@@ -55,6 +55,11 @@ impl Failure {
         Self { status: CLG_INVALID, text: text.into(), cl_status: 0 }
     }
 
+    /// The failure of a function of the program.
+    pub(crate) fn failed(text: String) -> Self {
+        Self { status: CLG_FAILED, text, cl_status: 0 }
+    }
+
     pub(crate) fn out_of_memory(text: impl Into<String>) -> Self {
         Self { status: CLG_OUT_OF_MEMORY, text: text.into(), cl_status: 0 }
     }
@@ -212,7 +217,8 @@ pub(crate) fn call_program(function: impl FnOnce() -> c_int) -> Result<(), Strin
 }
 
 /// Says why the function of the program that runs on this thread fails: the function of a host task, of mapped memory,
-/// or of a native command. Its submission fails with this text when the function returns, whatever it returns.
+/// of a native command, or of a branch or loop of a queue. Its submission, or the call of the queue, fails with this text
+/// when the function returns, whatever it returns.
 ///
 /// # Safety
 /// `text` is null or a text.
@@ -229,7 +235,9 @@ pub unsafe extern "C" fn clg_fail(text: *const c_char) -> clg_status {
         if is_said.unwrap_or(false) {
             return Ok(());
         }
-        Err(Failure::invalid("no function of a host task, of mapped memory or of a native command runs on this thread"))
+        Err(Failure::invalid(
+            "no function of a host task, of mapped memory, of a native command, or of a branch or loop runs on this thread",
+        ))
     })
 }
 

@@ -24,6 +24,7 @@ const NAMES: &[(&str, &str)] = &[
     ("SubGraph::signal_event", "clg_sub_graph_port"),
     ("SubGraph::wait_event", "clg_sub_graph_port"),
     ("SubGraph::write", "clg_sub_graph_port"),
+    ("Submission::turns", "clg_submission_turns"),
     ("Submit::with_event", "clg_submit_options.node_events"),
     ("Submit::with_signal", "clg_submit_options.node_events"),
     ("after", "clg_node_options.after"),

@@ -76,15 +76,17 @@ const CPP: [&str; 1] = ["-std=c++17"];
 const STRICT: [&str; 4] = ["-std=c++20", "-Wconversion", "-Wsign-conversion", "-Wshadow"];
 
 /// The programs, with their compilers.
-const PROGRAMS: [(&str, &[&str], &str, &str); 11] = [
+const PROGRAMS: [(&str, &[&str], &str, &str); 13] = [
     ("cc", &C, TESTS, "graphs.c"),
     ("cc", &C, TESTS, "commands.c"),
     ("cc", &C, TESTS, "images.c"),
+    ("cc", &C, TESTS, "control.c"),
     ("cc", &C, TESTS, "misuse.c"),
     ("cc", &C, TESTS, "fuzz.c"),
     ("cc", &C, TESTS, "lifetimes.c"),
     ("c++", &CPP, TESTS, "graphs.cpp"),
     ("c++", &CPP, TESTS, "recordings.cpp"),
+    ("c++", &CPP, TESTS, "control.cpp"),
     ("c++", &STRICT, TESTS, "header.cpp"),
     ("cc", &C, EXAMPLES, "edges.c"),
     ("c++", &CPP, EXAMPLES, "smooth.cpp"),
@@ -116,6 +118,16 @@ fn all_commands_from_c() {
 #[test]
 fn images_from_c() {
     run(&program("images.c"), &[]);
+}
+
+#[test]
+fn branches_and_loops_from_c() {
+    run(&program("control.c"), &[]);
+}
+
+#[test]
+fn branches_and_loops_from_cpp() {
+    run(&program("control.cpp"), &[]);
 }
 
 #[test]

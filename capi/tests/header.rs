@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// In the order in which the header has them.
-const FILES: [&str; 22] = [
+const FILES: [&str; 23] = [
     "version",
     "status",
     "pointers",
@@ -26,6 +26,7 @@ const FILES: [&str; 22] = [
     "record",
     "enqueue",
     "execute",
+    "control",
     "submission",
     "query",
 ];

@@ -315,6 +315,14 @@ macro_rules! control_handle {
                 self.node
             }
 
+            /// Returns the handle for numbers that [`to_raw`](ControlHandle::to_raw) returned, without its bodies. Those of
+            /// a node itself have `u32::MAX` as part. Calls with a handle that does not fit return errors, so any numbers
+            /// are safe.
+            #[must_use]
+            pub fn from_raw(raw: RawNode) -> Self {
+                Self { node: Node::from_raw(raw), part: raw.part, bodies: Arc::new([]) }
+            }
+
             fn nth(&self, nth: usize) -> Option<SubGraph> {
                 SubGraph::nth(self.node, &self.bodies, nth).filter(|_| self.part == OWN)
             }

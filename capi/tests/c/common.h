@@ -51,6 +51,7 @@ static const char *SOURCE =
     "kernel void add(global const uint *a, global const uint *b, global uint *to) {\n"
     "    size_t i = get_global_id(0); to[i] = a[i] + b[i];\n"
     "}\n"
+    "kernel void count_down(global uint *a) { *a -= 1; }\n"
     "kernel void total(global const uint *a, global uint *to, local uint *room) {\n"
     "    size_t i = get_local_id(0); room[i] = a[i]; barrier(CLK_LOCAL_MEM_FENCE);\n"
     "    if (i == 0) { uint sum = 0; for (size_t k = 0; k < get_local_size(0); k++) sum += room[k]; *to = sum; }\n"

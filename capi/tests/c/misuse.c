@@ -380,6 +380,109 @@ static void lists_that_are_too_long(void) {
     OK(clg_graph_release(graph));
 }
 
+static int enqueues_none(clg_queue queue, void *user) {
+    (void)queue;
+    (void)user;
+    return 0;
+}
+
+static int case_of_none(clg_queue queue, size_t index, void *user) {
+    (void)index;
+    return enqueues_none(queue, user);
+}
+
+static void branches_and_loops(void) {
+    clg_memory memory = buffer(all, 16);
+    clg_range flag = CLG_ALL(memory), small = {memory, 14, 2}, odd = {memory, 2, 8}, beyond = {memory, 12, 8};
+    clg_graph graph, events;
+    clg_executable body, dead, with_event;
+    clg_node node;
+    clg_control control;
+    OK(clg_graph_create(all.queue, &graph));
+    OK(clg_graph_create(all.queue, &events));
+    OK(clg_graph_finalize(graph, NULL, &body));
+    OK(clg_graph_finalize(graph, NULL, &dead));
+    OK(clg_executable_release(dead));
+    OK(clg_graph_wait_event(events, NULL, NULL));
+    OK(clg_graph_finalize(events, NULL, &with_event));
+    FAILS(CLG_INVALID, "clg_graph is null", clg_graph_when(NULL, flag, body, NULL, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "clg_executable is null", clg_graph_when(graph, flag, NULL, body, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "clg_executable was released", clg_graph_when(graph, flag, body, dead, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "clg_memory is null", clg_graph_when(graph, (clg_range){0}, body, NULL, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "has no number", clg_graph_when(graph, small, body, NULL, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "multiple of 4", clg_graph_when(graph, odd, body, NULL, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "", clg_graph_when(graph, beyond, body, NULL, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "event", clg_graph_when(graph, flag, body, with_event, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "`node` is not aligned", clg_graph_when(graph, flag, body, NULL, NULL, (clg_node *)((char *)&node + 1), NULL));
+    clg_executable cases[] = {body, dead};
+    FAILS(CLG_INVALID, "`cases` is null", clg_graph_switch(graph, flag, NULL, 2, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "not a list", clg_graph_switch(graph, flag, cases, (size_t)-1, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "case 1", clg_graph_switch(graph, flag, cases, 2, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "has no number", clg_graph_switch(graph, small, cases, 1, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "clg_executable is null", clg_graph_repeat_while(graph, flag, NULL, true, 1, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "has no number", clg_graph_repeat_while(graph, small, body, true, 1, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "not one of type clg_executable", clg_graph_repeat(graph, 2, (clg_executable)(void *)graph, NULL, NULL, NULL));
+    bench other = start();
+    clg_memory foreign = buffer(other, 4);
+    FAILS(CLG_INVALID, "context", clg_graph_repeat_while(graph, CLG_ALL(foreign), body, false, 0, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "context", clg_graph_repeat(other.graph, 2, body, NULL, NULL, NULL));
+    OK(clg_memory_release(foreign));
+    end(other);
+    size_t nodes;
+    OK(clg_graph_size(graph, &nodes));
+    CHECK(nodes == 0);
+
+    OK(clg_graph_repeat(graph, 2, body, NULL, &node, &control));
+    clg_node_options replaces = {.replaces = &node};
+    FAILS(CLG_INVALID, "", clg_graph_repeat_while(graph, flag, body, false, 0, &replaces, NULL, NULL));
+    FAILS(CLG_INVALID, "", clg_graph_repeat(graph, 2, with_event, &replaces, NULL, NULL));
+    clg_sub_graph sub_graph;
+    FAILS(CLG_INVALID, "`result` is null", clg_control_body(control, 0, NULL));
+    FAILS(CLG_INVALID, "no body", clg_control_body(control, (size_t)-1, &sub_graph));
+    FAILS(CLG_INVALID, "clg_control is null", clg_control_body(NULL, 0, &sub_graph));
+    FAILS(CLG_INVALID, "not one of type clg_control", clg_control_body((clg_control)(void *)graph, 0, &sub_graph));
+    OK(clg_control_body(control, 0, &sub_graph));
+    FAILS(CLG_INVALID, "no branch or loop", clg_sub_graph_port(sub_graph, CLG_PORT_CONTROL, node, &node));
+    OK(clg_sub_graph_release(sub_graph));
+    clg_executable runs;
+    uint64_t turns;
+    OK(clg_graph_finalize(graph, NULL, &runs));
+    clg_submission run = submitted(all, runs);
+    FAILS(CLG_INVALID, "`result` is null", clg_submission_turns(run, node, NULL));
+    FAILS(CLG_INVALID, "no branch or loop", clg_submission_turns(run, (clg_node){0}, &turns));
+    const uint32_t parts[] = {1, 2, (uint32_t)-1};
+    for (size_t i = 0; i < 3; i++) {
+        FAILS(CLG_INVALID, "no branch or loop", clg_submission_turns(run, (clg_node){node.graph, node.index, parts[i]}, &turns));
+    }
+    OK(clg_submission_turns(run, node, &turns));
+    CHECK(turns == 2);
+    OK(clg_submission_release(run));
+    FAILS(CLG_INVALID, "clg_submission was released", clg_submission_turns(run, node, &turns));
+    FAILS(CLG_INVALID, "clg_submission was released", clg_submission_cancel(run));
+    FAILS(CLG_INVALID, "clg_submission is null", clg_submission_cancel(NULL));
+    OK(clg_control_release(control));
+    FAILS(CLG_INVALID, "clg_control was released", clg_control_release(control));
+    FAILS(CLG_INVALID, "clg_control was released", clg_control_retain(control));
+
+    FAILS(CLG_INVALID, "clg_queue is null", clg_queue_when(NULL, flag, enqueues_none, NULL, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "`then` is null", clg_queue_when(all.queue, flag, NULL, enqueues_none, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "", clg_queue_when(all.queue, small, enqueues_none, NULL, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "`function` is null", clg_queue_switch(all.queue, flag, 2, NULL, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "clg_memory is null", clg_queue_switch(all.queue, (clg_range){0}, 2, case_of_none, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "`body` is null", clg_queue_repeat_while(all.queue, flag, NULL, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "", clg_queue_repeat_while(all.queue, beyond, enqueues_none, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "`body` is null", clg_queue_repeat(all.queue, 0, NULL, NULL, NULL, NULL));
+    OK(clg_queue_repeat(all.queue, 0, enqueues_none, NULL, &node, &control));
+    CHECK(control == NULL);
+    clg_executable all_of_them[] = {body, with_event, runs};
+    for (size_t i = 0; i < 3; i++) {
+        OK(clg_executable_release(all_of_them[i]));
+    }
+    OK(clg_graph_release(graph));
+    OK(clg_graph_release(events));
+    OK(clg_memory_release(memory));
+}
+
 int main(void) {
     all = start();
     forked();
@@ -392,6 +495,7 @@ int main(void) {
     one_by_one();
     sizes_that_are_wrong();
     numbers();
+    branches_and_loops();
     leaves();
     no_event_of_a_recording();
     end(all);
