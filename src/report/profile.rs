@@ -249,9 +249,10 @@ impl Names {
         let written = flat.origins.written();
         let name = |id: NodeId| {
             let origin = flat.origins.of(id).node;
-            // The first planned node of a sub-graph is its entry.
+            // The first planned node is the entry of a sub-graph, or a branch or loop itself.
             let first = written.as_ref().map(|written| written[origin.index()]);
-            let inside = first.filter(|(_, count)| *count > 1).map(|(first, _)| id.index() - first.index() - 1);
+            let first = first.filter(|(_, count)| *count > 1);
+            let inside = first.and_then(|(first, _)| (id.index() - first.index()).checked_sub(1));
             let (kind, label) = (NodeKind::of(tables.ir.command(id)), tables.label(id).cloned());
             Name { node: Node::new(graph, origin), inside, kind, label }
         };

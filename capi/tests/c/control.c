@@ -132,6 +132,40 @@ static void loops(int path) {
     finish(of);
 }
 
+/* The times of branches and loops, and of what follows them. */
+static void profiled(void) {
+    work of = begin();
+    clg_executable body = times(of, 2);
+    clg_graph graph = empty_graph(of);
+    uint32_t one = 1;
+    clg_node loop, fill;
+    OK(clg_graph_fill(graph, CLG_ALL(of.left), &one, sizeof one, NULL, NULL));
+    clg_node_options named = {.label = "doubling"};
+    OK(clg_graph_repeat(graph, 3, body, &named, &loop, NULL));
+    OK(clg_graph_when(graph, CLG_ALL(of.left), body, NULL, NULL, NULL, NULL));
+    OK(clg_graph_fill(graph, CLG_ALL(of.data), &one, sizeof one, NULL, &fill));
+    clg_executable executable;
+    clg_finalize_options options = {.profiling = true};
+    OK(clg_graph_finalize(graph, &options, &executable));
+    clg_submission run = submitted(of.all, executable);
+    clg_node_times list[64];
+    size_t count, size;
+    OK(clg_submission_node_times(run, 64, list, &count));
+    bool has_fill = false;
+    for (size_t i = 0; i < count; i++) {
+        has_fill = has_fill || list[i].node.index == fill.index;
+        CHECK(list[i].start <= list[i].end);
+    }
+    CHECK(has_fill);
+    OK(clg_submission_profile(run, 0, NULL, &size));
+    OK(clg_submissions_trace(&run, 1, 0, NULL, &size));
+    OK(clg_submission_release(run));
+    OK(clg_executable_release(executable));
+    OK(clg_executable_release(body));
+    OK(clg_graph_release(graph));
+    finish(of);
+}
+
 static void bounds(void) {
     work of = begin();
     clg_executable body = turn(of);
@@ -445,6 +479,7 @@ int main(void) {
         branches(path);
         nested(path);
     }
+    profiled();
     bounds();
     cancelled();
     queues();
