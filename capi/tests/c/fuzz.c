@@ -3,11 +3,11 @@
 #include "common.h"
 #include <pthread.h>
 
-enum { THREADS = 1000, CALLS = 128, EACH = 4, CASES = 128 };
+enum { THREADS = 1000, CALLS = 128, EACH = 4, CASES = 138 };
 
 enum type {
     QUEUE, KERNEL, MEMORY, PARAMETER, USER_EVENT, GRAPH, TASK, EXECUTABLE, SUBMISSION, EVENT, IMAGE, SAMPLER, PENDING, PROGRAM, GLOBAL, GROUP,
-    ACCESS, SUB_GRAPH, TYPES
+    ACCESS, SUB_GRAPH, CONTROL, TYPES
 };
 
 static bench all;
@@ -118,6 +118,17 @@ static int native(const clg_native_target *target, void *user) {
     return target->num_memory > 5;
 }
 
+/* A body of a queue. Some fail, so that loops end. */
+static int of_case(clg_queue queue, size_t index, void *user) {
+    uint64_t state = (uint64_t)(uintptr_t)queue * 0x9e3779b97f4a7c15u + index;
+    uint32_t number = (uint32_t)next(&state) % 2;
+    (void)user;
+    look(clg_enqueue_fill_buffer(queue, any_range(&state), &number, 4, 0, NULL, NULL), queue);
+    return next(&state) % 4 == 0;
+}
+
+static int body(clg_queue queue, void *user) { return of_case(queue, 0, user); }
+
 static void told(clg_status status, const char *text, void *user) {
     (void)text;
     (void)user;
@@ -215,7 +226,7 @@ static void *misuse(void *seed) {
         case 43: status = clg_event_wait(ON(EVENT)); break;
         case 44: status = clg_submission_event(ON(SUBMISSION), MAKES(EVENT)); break;
         case 45: status = clg_command_group_set_active(ON(GROUP), n); break;
-        case 46: status = clg_sub_graph_port(ON(SUB_GRAPH), (int32_t)(next(&state) % 5), *node, node); break;
+        case 46: status = clg_sub_graph_port(ON(SUB_GRAPH), (int32_t)(next(&state) % 6), *node, node); break;
         case 47: status = clg_graph_nodes(ON(GRAPH), (int32_t)(next(&state) % 5), *node, 4, nodes, &size); break;
         case 48: status = clg_command_group_release(on = but(&state, GROUP)); break;
         case 49: status = clg_event_release(on = but(&state, EVENT)); break;
@@ -339,6 +350,25 @@ static void *misuse(void *seed) {
         case 124: status = clg_executable_report(ON(EXECUTABLE), number % sizeof text, text, &size); break;
         case 125: status = clg_event_node(ON(EVENT), any(&state, GRAPH), node); break;
         case 126: status = clg_fail("no task"); break;
+        /* Loops have few turns: there is nobody who ends them. */
+        case 127: status = clg_graph_when(ON(GRAPH), range, any(&state, EXECUTABLE), n ? NULL : any(&state, EXECUTABLE), &options, node, MAKES(CONTROL)); break;
+        case 128: {
+            clg_executable cases[2] = {any(&state, EXECUTABLE), any(&state, EXECUTABLE)};
+            status = clg_graph_switch(ON(GRAPH), range, cases, n, &options, node, MAKES(CONTROL));
+            break;
+        }
+        case 129: status = clg_graph_repeat_while(ON(GRAPH), range, any(&state, EXECUTABLE), number % 2, 1 + n, &options, node, n ? MAKES(CONTROL) : NULL); break;
+        case 130: status = clg_graph_repeat(ON(GRAPH), n, any(&state, EXECUTABLE), &options, node, n ? MAKES(CONTROL) : NULL); break;
+        case 131: status = clg_control_body(ON(CONTROL), n, MAKES(SUB_GRAPH)); break;
+        case 132: status = clg_control_release(on = but(&state, CONTROL)); break;
+        case 133: {
+            uint64_t turns;
+            status = clg_submission_turns(ON(SUBMISSION), any_node(&state), &turns);
+            break;
+        }
+        case 134: status = clg_submission_cancel(ON(SUBMISSION)); break;
+        case 135: status = clg_queue_when(ON(QUEUE), range, body, n ? body : NULL, NULL, node, MAKES(CONTROL)); break;
+        case 136: status = n ? clg_queue_switch(ON(QUEUE), range, n, of_case, NULL, node, MAKES(CONTROL)) : clg_control_retain(ON(CONTROL)); break;
         default: status = clg_graph_to_dot(ON(GRAPH), CLG_DRAWING_BRIEF, 0, NULL, &size);
         }
         look(status, on);
