@@ -45,6 +45,7 @@ def _use_the_loader_of_pyopencl() -> None:
 _use_the_loader_of_pyopencl()
 
 from ._clgraph import (  # noqa: E402
+    Branch,
     CommandGroup,
     Device,
     DeviceGlobal,
@@ -56,6 +57,7 @@ from ._clgraph import (  # noqa: E402
     InOut,
     Launch,
     Local,
+    Loop,
     MemoryMap,
     Memory,
     NativeMemory,
@@ -90,6 +92,7 @@ from ._errors import (
 )
 
 __all__ = [
+    "Branch",
     "CommandGroup",
     "Device",
     "DeviceGlobal",
@@ -106,6 +109,7 @@ __all__ = [
     "KernelNotSupportedError",
     "Launch",
     "Local",
+    "Loop",
     "Memory",
     "MemoryMap",
     "NativeMemory",

@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 from typing_extensions import disjoint_base
 
 __all__ = [
+    "Branch",
     "CommandGroup",
     "Device",
     "DeviceGlobal",
@@ -26,6 +27,7 @@ __all__ = [
     "KernelNotSupportedError",
     "Launch",
     "Local",
+    "Loop",
     "Memory",
     "MemoryMap",
     "NativeMemory",
@@ -163,9 +165,20 @@ class Read(Node): ...
 
 @final
 class SubGraph(Node):
-    def input(self, write: Write) -> Write: ...
-    def result(self, read: Read) -> Read: ...
+    def input(self, write: Write | Event) -> Write: ...
+    def result(self, read: Read | Pending) -> Read: ...
+    def branch(self, branch: Branch) -> Branch: ...
+    def loop(self, node: Loop) -> Loop: ...
     def event(self, node: Node) -> Node: ...
+
+@final
+class Branch(Node):
+    def body(self, index: int) -> SubGraph: ...
+
+@final
+class Loop(Node):
+    @property
+    def body(self) -> SubGraph: ...
 
 @final
 class HostTask:
@@ -360,6 +373,45 @@ class Graph:
     def sub_graph(
         self, executable: Executable, *, label: str | None = None, after: _After | None = None
     ) -> SubGraph: ...
+    def when(
+        self,
+        flag: _Memory,
+        then: Executable,
+        otherwise: Executable | None = None,
+        *,
+        label: str | None = None,
+        after: _After | None = None,
+        replaces: Branch | None = None,
+    ) -> Branch: ...
+    def switch(
+        self,
+        index: _Memory,
+        cases: Iterable[Executable],
+        *,
+        label: str | None = None,
+        after: _After | None = None,
+        replaces: Branch | None = None,
+    ) -> Branch: ...
+    def repeat_while(
+        self,
+        flag: _Memory,
+        body: Executable,
+        at_least_once: bool = False,
+        at_most: int | None = None,
+        *,
+        label: str | None = None,
+        after: _After | None = None,
+        replaces: Loop | None = None,
+    ) -> Loop: ...
+    def repeat(
+        self,
+        n: int,
+        body: Executable,
+        *,
+        label: str | None = None,
+        after: _After | None = None,
+        replaces: Loop | None = None,
+    ) -> Loop: ...
     def host_task(
         self,
         function: Callable[[HostTask], object] | Callable[[], object],
@@ -475,6 +527,8 @@ class Submission(Awaitable[None]):
     def read_into(self, read: Read | Pending, out: NDArray[Any]) -> None: ...
     def on_complete(self, function: Callable[[Exception | None], object]) -> None: ...
     def __await__(self) -> Generator[Any, None, None]: ...
+    def turns(self, node: Branch | Loop) -> int: ...
+    def cancel(self) -> None: ...
     def profile(self) -> Profile: ...
     def trace(self, path: str | PathLike[str] | None = None) -> str: ...
 
@@ -568,6 +622,15 @@ class Queue:
         region: _Triple | None = None,
         after: _Events | None = None,
     ) -> Pending: ...
+    def when(
+        self,
+        flag: _Memory,
+        then: Callable[[Queue], object],
+        otherwise: Callable[[Queue], object] | None = None,
+    ) -> Branch | None: ...
+    def switch(self, index: _Memory, cases: Iterable[Callable[[Queue], object]]) -> Branch | None: ...
+    def repeat_while(self, flag: _Memory, function: Callable[[Queue], object]) -> Loop | None: ...
+    def repeat(self, n: int, function: Callable[[Queue], object]) -> Loop | None: ...
     def host_task(
         self, function: Callable[[HostTask], object] | Callable[[], object], *, after: _Events | None = None
     ) -> Submission: ...

@@ -1,20 +1,22 @@
 //! Graphs and their nodes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Mutex;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::adding::options;
+use crate::control::{self, Branch, Loop};
 use crate::device::Device;
 use crate::errors::wrong_type;
 use crate::executable::{self, Executable};
 use crate::gate::{Own, call, check};
 use crate::group::CommandGroup;
-use crate::held::{FEW, Function, Holder};
+use crate::held::Holder;
 use crate::interop::{self, Kind};
 use crate::launch::{self, Given, Launch};
-use crate::memory::{self, Cache, Memory, MemoryUser, Scope};
+use crate::memory::{self, Cache, Memory};
 use crate::node::{self, Node, Read, SubGraph, Write};
 use crate::queue::{Pause, Queue};
 use crate::report;
@@ -38,71 +40,11 @@ use crate::transfer::{self, With};
 #[pyclass(frozen, module = "clgraph", weakref)]
 pub(crate) struct Graph {
     pub(crate) graph: Own<rust::Graph>,
-    cache: Own<Mutex<Cache>>,
-    held: Py<Holder>,
-    queue: Option<Own<rust::Queue>>,
+    pub(crate) cache: Own<Mutex<Cache>>,
+    pub(crate) held: Py<Holder>,
+    pub(crate) queue: Option<Own<rust::Queue>>,
     /// For a queue of clgraph: it records inside a block.
-    pause: Option<Pause>,
-}
-
-/// Gives a builder the options of its node.
-macro_rules! options {
-    ($builder:expr, $label:expr, $after:expr) => {{
-        let $crate::node::After { nodes, all_leaves } = $after;
-        let builder = $builder.after(nodes);
-        let builder = if all_leaves { builder.after_all_leaves() } else { builder };
-        match $label {
-            Some(label) => builder.label(label),
-            None => builder,
-        }
-    }};
-}
-pub(crate) use options;
-
-impl Graph {
-    pub(crate) fn scope(&self) -> Scope<'_> {
-        Scope {
-            context: rust::InContext::context(&*self.graph),
-            user: MemoryUser::Graph(&self.cache, self.held.get().held()),
-        }
-    }
-
-    pub(crate) fn held(&self) -> &Py<Holder> {
-        &self.held
-    }
-
-    /// Keeps the function of a node.
-    pub(crate) fn keep(&self, py: Python<'_>, function: &Function) -> PyResult<()> {
-        function.hand_over(py, &[Arc::clone(self.held.get().held())])
-    }
-
-    /// Notes objects that a node uses.
-    pub(crate) fn note(&self, note: impl FnOnce(&mut Cache)) {
-        note(&mut self.cache.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-
-    /// Releases what a node has used whose command was replaced.
-    pub(crate) fn replaced(&self, py: Python<'_>) {
-        let old = std::mem::take(&mut *self.cache.lock().unwrap_or_else(PoisonError::into_inner));
-        py.detach(|| drop(old));
-        self.held.get().held().let_go(py, FEW);
-    }
-
-    /// Adds a node. If the queue of the graph records into it, the recording is interrupted meanwhile: clgraph refuses
-    /// other nodes while a queue records.
-    pub(crate) fn add<R: Send>(&self, py: Python<'_>, code: impl FnOnce() -> rust::Result<R> + Send) -> PyResult<R> {
-        let (Some(queue), Some(pause)) = (&self.queue, &self.pause) else { return call(py, code) };
-        call(py, || {
-            let _no_command_comes = pause.write().unwrap_or_else(PoisonError::into_inner);
-            if queue.recording_graph().is_ok_and(|graph| graph == *self.graph) {
-                self.graph.end_recording(&**queue)?;
-                let added = code();
-                self.graph.begin_recording(&**queue)?;
-                return added;
-            }
-            code()
-        })
-    }
+    pub(crate) pause: Option<Pause>,
 }
 
 #[pymethods]
@@ -370,16 +312,74 @@ impl Graph {
         SubGraph::make(py, sub)
     }
 
+    /// Adds a branch: the executable `then` runs if the number in memory is not zero, and `otherwise` if it is zero.
+    ///
+    /// The first element of `flag`, an integer of 32 bits, is the number. It is read when the node is reached. Edges come
+    /// from it and from the memory of the bodies. With `replaces=branch` that branch gets this flag, for the same bodies.
+    #[pyo3(signature = (flag, then, otherwise=None, *, label=None, after=None, replaces=None))]
+    fn when(
+        &self,
+        flag: &Bound<'_, PyAny>,
+        then: &Bound<'_, Executable>,
+        otherwise: Option<&Bound<'_, Executable>>,
+        label: Option<&str>,
+        after: Option<&Bound<'_, PyAny>>,
+        replaces: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<Branch>> {
+        control::when(self, flag, then, otherwise, (label, after, replaces))
+    }
+
+    /// Adds a branch: of a list of executables the one runs whose index is the number in memory, or none. As `when`.
+    #[pyo3(signature = (index, cases, *, label=None, after=None, replaces=None))]
+    fn switch(
+        &self,
+        index: &Bound<'_, PyAny>,
+        cases: &Bound<'_, PyAny>,
+        label: Option<&str>,
+        after: Option<&Bound<'_, PyAny>>,
+        replaces: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<Branch>> {
+        control::switch(self, index, cases, (label, after, replaces))
+    }
+
+    /// Adds a loop: the executable `body` runs as long as the number in memory is not zero. It is read before each turn, or
+    /// with `at_least_once` after each. If it would go on after `at_most` turns, the submission fails; without that it can
+    /// go on for ever, until `Submission.cancel`. Otherwise as `when`.
+    #[pyo3(signature = (flag, body, at_least_once=false, at_most=None, *, label=None, after=None, replaces=None))]
+    fn repeat_while(
+        &self,
+        flag: &Bound<'_, PyAny>,
+        body: &Bound<'_, Executable>,
+        at_least_once: bool,
+        at_most: Option<u64>,
+        label: Option<&str>,
+        after: Option<&Bound<'_, PyAny>>,
+        replaces: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<Loop>> {
+        control::repeat_while(self, flag, body, (at_least_once, at_most), (label, after, replaces))
+    }
+
+    /// Adds a loop with a known number of turns. Otherwise as `when`.
+    #[pyo3(signature = (n, body, *, label=None, after=None, replaces=None))]
+    fn repeat(
+        &self,
+        n: u64,
+        body: &Bound<'_, Executable>,
+        label: Option<&str>,
+        after: Option<&Bound<'_, PyAny>>,
+        replaces: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<Loop>> {
+        control::repeat(self, n, body, (label, after, replaces))
+    }
+
     /// Adds a host task: a Python function that runs between the nodes before and after it, once in each submission, on
     /// a thread of clgraph.
     ///
-    /// The function may take a HostTask: `task[read]` is a result of a read before it, and `task[write] = data` sets
-    /// the input of a write after it. `reads` and `writes` are memory, or lists of memory, that the function uses, so
-    /// that nodes with the same memory wait for each other. If the function raises an exception, the submission fails
-    /// with its text.
+    /// The function may take a HostTask: `task[read]` is a result of a read before it, and `task[write] = data` sets the
+    /// input of a write after it. `reads` and `writes` are memory, or lists of it, that the function uses, so that nodes with
+    /// the same memory wait for each other. If the function raises an exception, the submission fails with its text.
     ///
-    /// The graph and its executables keep the function. Python's garbage collector sees that, so a function may hold its
-    /// own executable.
+    /// The graph and its executables keep the function. Python's garbage collector sees it: a function may hold its graph.
     #[pyo3(signature = (function, reads=None, writes=None, *, label=None, after=None))]
     fn host_task(
         &self,

@@ -108,7 +108,7 @@ impl Held {
     }
 
     /// Keeps what an executable keeps that is a part of the graph: once, however often it is one.
-    fn keep_all(&self, of: Py<Holder>) {
+    pub(crate) fn keep_all(&self, of: Py<Holder>) {
         let mut inner = lock(&self.inner);
         if !inner.iter().any(|known| known.is(&of)) {
             inner.push(of);

@@ -16,7 +16,8 @@
 //! | `launch.rs` | launches of kernels |
 //! | `picture.rs` | parts of images, and colours |
 //! | `node.rs` | handles of nodes |
-//! | `graph.rs`, `transfer.rs` | graphs, and the nodes that they get |
+//! | `graph.rs`, `adding.rs`, `transfer.rs` | graphs, and the nodes that they get |
+//! | `control.rs` | branches and loops, of graphs and of queues |
 //! | `queue.rs` | queues that execute or record |
 //! | `program.rs` | device globals, and the programs that use them |
 //! | `group.rs` | command groups |
@@ -42,8 +43,10 @@
 //! - **view**: a view that the interpreter asks for is filled in by the interpreter's own function.
 #![allow(clippy::too_many_arguments)] // Options of Python's functions are arguments here.
 
+mod adding;
 mod arguments;
 mod buffer;
+mod control;
 mod device;
 mod errors;
 mod event;
@@ -89,6 +92,8 @@ fn _clgraph(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<node::Read>()?;
     module.add_class::<node::Write>()?;
     module.add_class::<node::SubGraph>()?;
+    module.add_class::<control::Branch>()?;
+    module.add_class::<control::Loop>()?;
     module.add_class::<arguments::In>()?;
     module.add_class::<arguments::Out>()?;
     module.add_class::<arguments::InOut>()?;

@@ -8,9 +8,10 @@ use pyo3::prelude::*;
 use pyo3::types::PySlice;
 use rust::{Buffer, BufferSlice, Context, GlobalSlice, GraphMemory, Image, MemorySlice};
 
+use crate::adding::options;
 use crate::errors::{self, invalid, type_of, wrong_type};
 use crate::gate::{Own, call, check};
-use crate::graph::{Graph, options};
+use crate::graph::Graph;
 use crate::held::Held;
 use crate::interop::{self, Kind};
 use crate::node::{self, Node};

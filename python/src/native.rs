@@ -6,8 +6,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rust::{NativeCommand, NativeQueue};
 
+use crate::adding::options;
 use crate::gate::attach;
-use crate::graph::{Graph, options};
+use crate::graph::Graph;
 use crate::held::Function;
 use crate::interop;
 use crate::memory::Scope;

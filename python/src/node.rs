@@ -4,19 +4,21 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use rust::RawNode;
 
+use crate::control::{Branch, Loop};
 use crate::errors::{invalid, type_of, wrong_type};
 use crate::event::Event;
 use crate::gate::call;
 use crate::memory::Memory;
 use crate::numpy::Layout;
 use crate::submission::Submission;
+use crate::task::read_of;
 
 /// A node of a graph. It is a plain value, and keeps neither the graph nor the node alive.
 #[pyclass(frozen, subclass, eq, hash, module = "clgraph", from_py_object)]
 #[derive(Clone, Copy)]
 pub(crate) struct Node {
     pub(crate) raw: RawNode,
-    kind: &'static str,
+    pub(crate) kind: &'static str,
 }
 
 impl PartialEq for Node {
@@ -111,7 +113,12 @@ pub(crate) struct SubGraph {
 
 impl SubGraph {
     pub(crate) fn make(py: Python<'_>, of: rust::SubGraph) -> PyResult<Py<Self>> {
-        let node = Node::of(of.node().to_raw(), "sub-graph");
+        Self::of(py, of, "sub-graph")
+    }
+
+    /// A sub-graph, or a body of a node of another kind.
+    pub(crate) fn of(py: Python<'_>, of: rust::SubGraph, kind: &'static str) -> PyResult<Py<Self>> {
+        let node = Node::of(of.node().to_raw(), kind);
         Py::new(py, PyClassInitializer::from(node).add_subclass(Self { of: crate::gate::Own::new(of) }))
     }
 }
@@ -119,18 +126,28 @@ impl SubGraph {
 #[pymethods]
 impl SubGraph {
     /// Returns the input of a write of the executable's graph, as an input of this graph.
-    fn input(&self, write: &Bound<'_, Write>) -> PyResult<Py<Write>> {
-        let inner = rust::HostWrite::<u8>::from_raw(write.as_super().get().raw);
+    fn input(&self, write: &Bound<'_, PyAny>) -> PyResult<Py<Write>> {
+        let (py, inner) = (write.py(), rust::HostWrite::<u8>::from_raw(raw(write)?));
         let outer = crate::memory::fail(self.of.write(&inner))?;
-        let py = write.py();
-        Write::make(py, outer.to_raw(), write.get().layout.as_ref().map(|layout| layout.clone_ref(py)))
+        let layout = write.cast::<Write>().ok().and_then(|write| write.get().layout.as_ref());
+        Write::make(py, outer.to_raw(), layout.map(|layout| layout.clone_ref(py)))
     }
 
     /// Returns the result of a read of the executable's graph, as a result of this graph.
-    fn result(&self, read: &Bound<'_, Read>) -> PyResult<Py<Read>> {
-        let inner = rust::HostRead::<u8>::from_raw(read.as_super().get().raw);
-        let outer = crate::memory::fail(self.of.read(&inner))?;
-        Read::make(read.py(), outer.to_raw(), read.get().layout.clone_ref(read.py()))
+    fn result(&self, read: &Bound<'_, PyAny>) -> PyResult<Py<Read>> {
+        let (raw, layout) = read_of(read)?;
+        let outer = crate::memory::fail(self.of.read(&rust::HostRead::<u8>::from_raw(raw)))?;
+        Read::make(read.py(), outer.to_raw(), layout)
+    }
+
+    /// Returns a branch of the executable's graph, as one of this graph.
+    fn branch(&self, branch: &Bound<'_, Branch>) -> PyResult<Py<Branch>> {
+        Branch::within(branch, crate::memory::fail(self.of.branch(&branch.get().of))?)
+    }
+
+    /// Returns a loop of the executable's graph, as one of this graph.
+    fn r#loop(&self, node: &Bound<'_, Loop>) -> PyResult<Py<Loop>> {
+        Loop::within(node, crate::memory::fail(self.of.repeat(&node.get().of))?)
     }
 
     /// Returns a node of `wait_event` or `signal_event` of the executable's graph, as one of this graph.
@@ -168,6 +185,10 @@ pub(crate) fn kind_of(graph: &rust::Graph, node: rust::Node) -> rust::Result<&'s
         Of::EventSignal => "signal event",
         Of::SubGraph => "sub-graph",
         Of::NativeCommand => "native command",
+        Of::When => "when",
+        Of::Switch => "switch",
+        Of::RepeatWhile => "repeat_while",
+        Of::Repeat => "repeat",
         _ => "node",
     })
 }

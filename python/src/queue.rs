@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rust::{PendingRead, QueueState};
 
+use crate::control::{self, Branch, Loop};
 use crate::device::Device;
 use crate::errors::{type_of, wrong_type};
 use crate::event::{Event, Pending, wait_list};
@@ -31,7 +32,7 @@ use crate::transfer::{element, only_images, pattern, result_layout};
 /// never recorded.
 #[pyclass(frozen, module = "clgraph", weakref)]
 pub(crate) struct Queue {
-    queue: Own<rust::Queue>,
+    pub(crate) queue: Own<rust::Queue>,
     pause: Pause,
 }
 
@@ -39,7 +40,7 @@ pub(crate) struct Queue {
 pub(crate) type Pause = Arc<RwLock<()>>;
 
 impl Queue {
-    fn of(queue: rust::Queue) -> Self {
+    pub(crate) fn of(queue: rust::Queue) -> Self {
         Self { queue: Own::new(queue), pause: Pause::default() }
     }
 
@@ -81,7 +82,7 @@ impl Queue {
         }
     }
 
-    fn scope(&self) -> Scope<'_> {
+    pub(crate) fn scope(&self) -> Scope<'_> {
         Scope { context: self.queue.context(), user: MemoryUser::Queue(&self.queue) }
     }
 }
@@ -363,6 +364,46 @@ impl Queue {
             with_place!(&memory.place, |src| queue.enqueue_read_buffer_owned::<u8>(src, 0, size, &waits))
         })?;
         Pending::make(py, read, layout)
+    }
+
+    /// Calls the function `then` if the first number of some memory, of 32 bits, is not zero, and `otherwise`, if it is
+    /// given, if the number is zero.
+    ///
+    /// A queue that executes waits for its commands, reads the number, and calls one function or none. A queue that
+    /// records calls each function once: what it asks for becomes a body of a branch (`Graph.when`), which is returned. The
+    /// function gets the queue to use, and an exception that it raises leaves this call.
+    #[pyo3(signature = (flag, then, otherwise=None))]
+    fn when(
+        slf: &Bound<'_, Self>,
+        flag: &Bound<'_, PyAny>,
+        then: &Bound<'_, PyAny>,
+        otherwise: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<Py<Branch>>> {
+        control::queue_when(slf, flag, then, otherwise)
+    }
+
+    /// Calls the function whose index in a list is the number in memory, or none. Otherwise as `when`; see `Graph.switch`.
+    fn switch(
+        slf: &Bound<'_, Self>,
+        index: &Bound<'_, PyAny>,
+        cases: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<Py<Branch>>> {
+        control::queue_switch(slf, index, cases)
+    }
+
+    /// Calls a function as long as the number in memory is not zero; a queue that records calls it once. Otherwise as
+    /// `when`; see `Graph.repeat_while`.
+    fn repeat_while(
+        slf: &Bound<'_, Self>,
+        flag: &Bound<'_, PyAny>,
+        function: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<Py<Loop>>> {
+        control::queue_repeat_while(slf, flag, function)
+    }
+
+    /// Calls a function so many times; a queue that records calls it once. Otherwise as `when`; see `Graph.repeat`.
+    fn repeat(slf: &Bound<'_, Self>, n: u64, function: &Bound<'_, PyAny>) -> PyResult<Option<Py<Loop>>> {
+        control::queue_repeat(slf, n, function)
     }
 
     /// Runs a Python function on a thread of clgraph after what it waits for: see `Graph.host_task`. Returns a

@@ -7,6 +7,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use rust::{HostRead, Progress, ResultGuard, SubmitError};
 
+use crate::control;
 use crate::errors;
 use crate::event;
 use crate::gate::{self, Kept, Own, attach, call, check};
@@ -184,6 +185,18 @@ impl Submission {
             Ok(())
         })?;
         future.call_method0("__await__")
+    }
+
+    /// Returns how many turns a loop had so far; for a branch, how often it ran a body. Nothing is waited for. A loop that
+    /// is in a body of another one has all turns together.
+    fn turns(&self, node: &Bound<'_, PyAny>) -> PyResult<u64> {
+        control::turns(&self.run, node)
+    }
+
+    /// Ends the submission at its next decision: before a branch, or before a turn of a loop. Then it fails. One without
+    /// branches and loops goes on.
+    fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+        call(py, || self.run.cancel())
     }
 
     /// Waits for the submission, and returns the times of its nodes. The executable was finalized with `profiling`.

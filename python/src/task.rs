@@ -9,9 +9,10 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use rust::{HostTaskContext, HostWrite, MapRead, MapWrite, MapWriteInvalidate, Mapped};
 
+use crate::adding::options;
 use crate::errors::{self, describe, invalid, type_of, wrong_type};
 use crate::gate::{Kept, attach};
-use crate::graph::{Graph, options};
+use crate::graph::Graph;
 use crate::held::Function;
 use crate::memory::{self, Place, with_place};
 use crate::node::{self, Node, Read, Write};

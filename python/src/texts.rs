@@ -29,6 +29,7 @@ const NAMES: &[(&str, &str)] = &[
     ("`ProgramBuilder::global`", "`Program(globals=)`"),
     ("`ProgramBuilder`", "`Program`"),
     ("`device_image_scope`", "`of_program=True`"),
+    ("`at_most`", "`at_most=`"),
     ("`Graph::command_group_node`", "`Graph.command_group`"),
     ("`Buffer::from_raw_with_owner`", "`hostbuf=`"),
     ("`replace`", "`Graph.replace_kernel`"),

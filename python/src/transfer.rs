@@ -5,8 +5,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use rust::{HostRead, HostWrite, RawNode};
 
+use crate::adding::options;
 use crate::errors::{invalid, type_of, wrong_type};
-use crate::graph::{Graph, options};
+use crate::graph::Graph;
 use crate::memory::{self, Cache, is_image, memory, with_place};
 use crate::node::{self, After, Node, Read, Write};
 use crate::numpy::{self, Layout, numpy};

@@ -48,6 +48,19 @@ def add_nested(owner, memory):
     owner.graph.sub_graph(inner.finalize())
 
 
+def add_loop(owner, memory):
+    inner = clgraph.Graph(owner.queue)
+    inner.host_task(owner.task)
+    owner.graph.repeat(2, inner.finalize())
+
+
+def add_recorded_loop(owner, memory):
+    queue = clgraph.Queue(owner.queue)
+    owner.graph = clgraph.Graph(queue)
+    with owner.graph:
+        queue.repeat(2, lambda queue: queue.host_task(owner.task))
+
+
 def add_update(owner, memory):
     # The executable takes its function from another graph.
     other = clgraph.Graph(owner.queue)
@@ -66,6 +79,8 @@ KINDS = {
     "command group": add_group,
     "recorded": add_recorded,
     "sub-graph": add_nested,
+    "loop": add_loop,
+    "recorded loop": add_recorded_loop,
     "update": add_update,
 }
 

@@ -90,6 +90,19 @@ def after_recording(given):
     recorder.command_group(group)
 
 
+def not_run(given):
+    inner = clgraph.Graph(given.queue)
+    read = inner.read(given.small)
+    branch = given.graph.when(given.memory, inner.finalize())
+    given.graph.finalize().submit()[branch.body(0).result(read)]
+
+
+def too_often(given):
+    given.graph.fill(given.memory, np.int32(1))
+    given.graph.repeat_while(given.memory, clgraph.Graph(given.queue).finalize(), at_most=3)
+    given.graph.finalize().submit().wait()
+
+
 class Silent(Exception):
     def __str__(self):
         raise ValueError("no")
@@ -219,6 +232,19 @@ TEXTS = [
     (Invalid, "index", lambda t: setattr(CommandGroup(t.graph, [t.launch]), "active", -1)),
     (Invalid, "graph", lambda t: t.graph.command_group(CommandGroup(clgraph.Graph(t.queue), [t.launch]))),
     (Invalid, "record", after_recording),
+    # Branches and loops.
+    (TypeError, "condition is of integers of 32 bits.*float32", lambda t: t.graph.when(t.array, t.graph.finalize())),
+    (TypeError, "an index is a pyopencl.Buffer", lambda t: t.graph.switch(3, [])),
+    (TypeError, "a case is a clgraph.Executable, not", lambda t: t.graph.switch(t.memory, [print])),
+    (TypeError, "cases are a list of functions", lambda t: t.recorder.switch(t.memory, print)),
+    (TypeError, "plain function", lambda t: t.recorder.when(t.memory, later)),
+    (TypeError, "replaces a clgraph.Loop, not clgraph.Node", lambda t: t.graph.repeat(2, t.graph.finalize(), replaces=t.graph.empty())),
+    (TypeError, "turns are those of", lambda t: t.graph.finalize().submit().turns(t.graph.empty())),
+    (Invalid, "2 bytes", lambda t: t.graph.when(cl.Buffer(t.context, cl.mem_flags.READ_WRITE, 2), t.graph.finalize())),
+    (Invalid, "no branch or loop", lambda t: t.graph.finalize().submit().turns(t.graph.repeat(2, t.graph.finalize()))),
+    (Invalid, "`Submission.turns`", not_run),
+    (clgraph.FailedError, "`at_most=`", too_often),
+    (IndexError, "no body 2", lambda t: t.graph.when(t.memory, t.graph.finalize()).body(2)),
     # Device globals.
     (TypeError, r"numpy.int32\(3\)", lambda t: DeviceGlobal("test_texts::a", 3)),
     (TypeError, "dtype", lambda t: DeviceGlobal("test_texts::a", [1, 2])),
