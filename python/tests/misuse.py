@@ -96,7 +96,7 @@ class Misuser(threading.Thread):
 
     def nodes(self):
         return self.one(
-            lambda: self.pooled(clgraph.Node), lambda: [self.pooled(clgraph.Node)] * 3, lambda: "leaves", lambda: [], lambda: self.pooled(clgraph.Event),
+            lambda: self.pooled(clgraph.Node), lambda: [self.pooled(clgraph.Node)] * 3, lambda: self.pooled(clgraph.Loop, clgraph.Branch), lambda: "leaves", lambda: [], lambda: self.pooled(clgraph.Event),
             lambda: self.pooled(clgraph.UserEvent), lambda: self.pooled(clgraph.Submission),
         )
 
@@ -113,9 +113,11 @@ class Misuser(threading.Thread):
         )
 
     def given(self, name, small):
+        if name in ("n", "at_most"):  # every loop ends
+            return self.random.choice([0, 1, 2, -1, 1.5, 2**64, "1", Raises()])
         if self.random.random() < 0.08:
             return self.random.choice(ANYTHING)
-        if name in ("memory", "src", "dst", "reads", "writes"):
+        if name in ("memory", "src", "dst", "reads", "writes", "flag") or name == "index" and self.random.random() < 0.5:
             return self.memory()
         if name in ("key", "read"):
             return self.pooled(clgraph.Read, clgraph.Pending)
@@ -127,6 +129,8 @@ class Misuser(threading.Thread):
             return self.random.choice(SIZES[:8] if small else SIZES)
         if name in ("nbytes", "timeout", "index") or name.endswith("pitch"):
             return self.random.choice(NUMBERS)
+        if name == "cases":
+            return [self.pooled(clgraph.Executable) for _ in range(self.random.randrange(4))]
         if name == "function":
             return self.random.choice([fails, keeps, print, lambda *given: None, lambda *given: self.call(), 3, int])
         if name in ("inputs", "events", "signals"):
@@ -142,7 +146,8 @@ class Misuser(threading.Thread):
             return self.random.random() < 0.5
         known = {
             "dtype": lambda: self.random.choice(DTYPES), "queue": lambda: self.random.choice([queue, context, self.pooled(clgraph.Queue)]),
-            "graph": lambda: self.pooled(clgraph.Graph), "executable": lambda: self.pooled(clgraph.Executable), "name": lambda: self.random.choice(NAMES),
+            "graph": lambda: self.pooled(clgraph.Graph), "executable": lambda: self.pooled(clgraph.Executable), "branch": lambda: self.pooled(clgraph.Branch), "name": lambda: self.random.choice(NAMES),
+            **dict.fromkeys(("then", "otherwise", "body"), lambda: self.pooled(clgraph.Executable)),
             "group": lambda: self.pooled(clgraph.CommandGroup), "label": lambda: self.random.choice(NAMES),
             "globals": lambda: [InOut(self.pooled(clgraph.DeviceGlobal))], "path": lambda: self.random.choice(["auto", "native", "replay", "queues", "no"]),
         }
@@ -155,9 +160,32 @@ class Misuser(threading.Thread):
                 args += [self.nodes() if one.name == "nodes" else self.argument() for _ in range(self.random.randrange(3))]
             elif one.default is one.empty and one.name != "self":
                 args.append(self.given(one.name, member is clgraph.DeviceGlobal))
-            elif one.name != "self" and self.random.random() < 0.4:
+            elif one.name != "self" and (self.random.random() < 0.4 or one.name == "at_most"):
                 named[one.name] = self.given(one.name, member is clgraph.DeviceGlobal)
         self.keep(member(*args, **named))
+
+    def decide(self, name):
+        """By a queue of its own, for which nothing waits; the functions end every loop."""
+        own, left = clgraph.Queue(cl.CommandQueue(context)), iter(range(5))
+
+        def ends(given):
+            if next(left, None) is None:
+                raise ValueError("no")
+
+        functions = [fails, ends, ends, 3]
+        flag, n = self.memory(), self.random.randrange(3)
+
+        def use():
+            one, other = self.random.choice(functions), self.random.choice([*functions, None])
+            given = {"when": (flag, one, other), "switch": (flag, [one, other]), "repeat_while": (flag, one), "repeat": (n, one)}
+            self.keep(getattr(own, name)(*given[name]))
+
+        if self.random.random() < 0.5:
+            return use()
+        functions += [keeps, print, lambda given: self.call()]
+        with clgraph.Graph(own) as graph:
+            use()
+        return self.keep(graph)
 
     def keep(self, made):
         for one in made[:1] if type(made) is list else [made]:
@@ -169,6 +197,8 @@ class Misuser(threading.Thread):
             return self.use(self.random.choice(CLASSES))
         of = self.pooled()
         name = self.random.choice([name for name in dir(of) if not name.startswith("__") or name in SPECIAL])
+        if isinstance(of, clgraph.Queue) and name in ("when", "switch", "repeat_while", "repeat"):
+            return self.decide(name)
         # What would wait for ever, or write a file.
         if name in ("finish", "write_svg", "trace") or type(of) in (clgraph.Event, clgraph.Pending) and name in ("wait", "get"):
             return None
@@ -207,5 +237,5 @@ for one in pool:
             one.complete()
         except clgraph.Error:
             pass
-print()  # a call may have printed a part of a line
-print("ok" if sum(one.good for one in misusers) > calls // 2 else "hardly a call was right")
+# In one piece, on a line of its own: calls print parts of lines, and tasks that still run print too.
+sys.stdout.write("\nok\n" if sum(one.good for one in misusers) > calls // 2 else "\nhardly a call was right\n")
