@@ -226,6 +226,15 @@ impl Slot {
         self.len
     }
 
+    /// Returns a copy, or `None` if the host has not enough memory. The caller promises what it does for
+    /// [`bytes`](Self::bytes).
+    pub(crate) fn copied(&self, done: &Completed) -> Option<Self> {
+        let copy = Self::new(self.len)?;
+        // SAFETY: the copy has as many bytes, and nobody else has it yet.
+        unsafe { copy.as_mut_ptr().copy_from_nonoverlapping(self.bytes(done).as_ptr(), self.len) };
+        Some(copy)
+    }
+
     /// Returns the address to which the driver writes.
     pub(in crate::cl) fn as_mut_ptr(&self) -> *mut u8 {
         // SAFETY: this only takes the address; the box itself is never replaced.

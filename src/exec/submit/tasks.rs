@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use crate::cl::completion::event_reaper;
 use crate::cl::completion::workers::{self, DeviceWait};
-use crate::cl::memory::host::{HostBytes, Slot};
+use crate::cl::memory::host::{Completed, HostBytes, Slot};
 use crate::cl::memory::map::Lost;
 use crate::cl::memory::region::Region;
 use crate::cl::objects::event::DriverEvent;
@@ -331,7 +331,15 @@ impl TaskSubmission for Calling<'_> {
             }
         });
         let slot = progress.work.as_ref().and_then(|work| work.bindings.slots.get(at)).filter(|_| is_complete);
-        Ok(Arc::clone(slot.ok_or(SubmitError::NotComplete)?))
+        let slot = Arc::clone(slot.ok_or(SubmitError::NotComplete)?);
+        drop(progress);
+        // The next turn writes to the slot, and the task may keep the result.
+        if self.at.flow > 0 && place.is_some_and(|(_, (flow, _))| flow > 0) {
+            let (node, bytes) = (read.node, slot.len());
+            let copy = slot.copied(&Completed::witnessed()).ok_or(SubmitError::HostMemory { node, bytes })?;
+            return Ok(Arc::new(copy));
+        }
+        Ok(slot)
     }
 
     fn input(&self, write: Port, scope: &Scope, data: HostBytes) -> Result<()> {

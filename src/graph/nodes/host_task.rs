@@ -208,12 +208,14 @@ pub(crate) trait TaskSubmission {
 }
 
 impl HostTaskContext<'_> {
-    /// Returns the result of a host read in this submission. The task has to come after the read.
+    /// Returns the result of a host read in this submission. The task has to come after the read. In a body of a branch or
+    /// loop, the result of a read in a body is a copy, which later turns do not change.
     ///
     /// # Errors
     /// [`SubmitError::NotAResult`](crate::SubmitError::NotAResult);
     /// [`SubmitError::NotAfterRead`](crate::SubmitError::NotAfterRead) for a read that does not come before the task;
-    /// [`SubmitError::NotComplete`](crate::SubmitError::NotComplete); [`crate::DriverError`].
+    /// [`SubmitError::NotComplete`](crate::SubmitError::NotComplete);
+    /// [`SubmitError::HostMemory`](crate::SubmitError::HostMemory) for a copy; [`crate::DriverError`].
     pub fn get<T: Element>(&self, read: &HostRead<T>) -> Result<ResultGuard<T>> {
         let slot = self.submission.result(Port { node: read.node(), index: read.part() }, self.scope)?;
         Ok(ResultGuard::new(slot, Completed::witnessed()))
