@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clgraph::{
-    Branch, Buffer, BuildCause, BuildError, Error, Executable, ExecuteKernel, Finalize, HostRead, HostWrite, Loop,
-    NodeKind, Path, Queue, SubmitError,
+    Branch, Buffer, BuildCause, BuildError, Error, Executable, ExecuteKernel, Finalize, HostData, HostRead,
+    HostTaskContext, HostWrite, Loop, NativeCommand, NodeKind, Path, Queue, SubmitError, UserEvent,
 };
 use common::{Bench, assert_error};
 
@@ -431,6 +431,214 @@ fn a_queue_decides_or_records() {
         failed.unwrap();
         assert_eq!(graph.len(), 1);
     }
+}
+
+/// A body that makes a device work for a while, and then fills a buffer. Returns it with a read of the buffer.
+fn slow_fill(bench: &Bench, buffer: &Buffer<u32>, rounds: u32, value: u32) -> (Executable, HostRead<u32>) {
+    let graph = bench.graph();
+    let spin = bench.kernel("spin");
+    // SAFETY: each work-item touches its own element.
+    unsafe { graph.kernel(&spin).read_write(buffer).arg(rounds).range(buffer.len()).add() }.unwrap();
+    graph.fill(buffer, value).add().unwrap();
+    let read = graph.read(buffer).add().unwrap();
+    (graph.finalize(Finalize::new()).unwrap(), read)
+}
+
+/// Rule K3: what a loop inside a loop has enqueued belongs to both.
+#[test]
+fn host_tasks_and_events_come_after_all_that_loops_in_loops_do() {
+    let bench = Bench::new();
+    for path in PATHS {
+        let data = bench.buffer(&[1; 64]);
+        let (inner, read) = slow_fill(&bench, &data, 3_000_000, 7);
+        let graph = bench.graph();
+        let inner_loop = graph.repeat(1, &inner).add().unwrap();
+        let middle = graph.finalize(Finalize::new()).unwrap();
+        let graph = bench.graph();
+        let outer_loop = graph.repeat(1, &middle).add().unwrap();
+        let read = inner_loop.body().unwrap().read(&read).unwrap();
+        let read = outer_loop.body().unwrap().read(&read).unwrap();
+        let (seen, signal) = (Arc::new(AtomicUsize::new(0)), graph.signal_event().after(&outer_loop).add().unwrap());
+        let seen_by_task = Arc::clone(&seen);
+        let task = move |context: &HostTaskContext<'_>| -> Result<(), Error> {
+            seen_by_task.store(context.get(&read)?[0] as usize, Ordering::SeqCst);
+            Ok(())
+        };
+        graph.host_task(task).after(&outer_loop).add().unwrap();
+        let executable = graph.finalize(Finalize::new().path(path)).unwrap();
+        let event = UserEvent::new(&bench.queue).unwrap();
+        let run = executable.submit_to(&bench.queue).with_signal(&signal, &event).submit().unwrap();
+        event.wait_for(LONG).unwrap();
+        assert_eq!(bench.content(&data)[0], 7, "{path}");
+        run.wait_for(LONG).unwrap();
+        assert_eq!(seen.load(Ordering::SeqCst), 7, "{path}");
+    }
+}
+
+/// Rule K4: however loops nest, only so much is enqueued ahead that a submission ends soon after it is cancelled.
+#[test]
+fn loops_in_loops_do_not_fill_the_queue_without_end() {
+    let bench = Bench::new();
+    let data = bench.buffer(&[1; 64]);
+    let (mut body, _) = slow_fill(&bench, &data, 100_000, 1);
+    for _ in 0..2 {
+        let graph = bench.graph();
+        graph.repeat(3, &body).add().unwrap();
+        body = graph.finalize(Finalize::new()).unwrap();
+    }
+    let graph = bench.graph();
+    let node = graph.repeat(u64::MAX, &body).add().unwrap();
+    let run = graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let turns = run.turns(&node).unwrap();
+    run.cancel().unwrap();
+    assert_error!(run.wait_for(LONG).unwrap_err(), SubmitError::Cancelled { .. });
+    // The device takes far longer for each turn than 300 ms / 1000.
+    assert!(turns < 1000, "{turns}");
+}
+
+/// Rule K5: what a host task keeps of a turn is not changed by a later turn.
+#[test]
+fn a_result_that_a_task_keeps_stays_as_it_was() {
+    let bench = Bench::new();
+    let data = bench.buffer(&[1; 4]);
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let graph = bench.graph();
+    // SAFETY: each work-item touches its own element.
+    unsafe { graph.kernel(&bench.kernel("stir")).read_write(&data).range(4).add() }.unwrap();
+    let read = graph.read(&data).add().unwrap();
+    let kept_by_task = Arc::clone(&kept);
+    let task = move |context: &HostTaskContext<'_>| -> Result<(), Error> {
+        kept_by_task.lock().unwrap().push(context.get(&read)?);
+        Ok(())
+    };
+    graph.host_task(task).after(read).add().unwrap();
+    let body = graph.finalize(Finalize::new()).unwrap();
+    let graph = bench.graph();
+    graph.repeat(5, &body).add().unwrap();
+    graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+    let kept: Vec<Vec<u32>> = kept.lock().unwrap().iter().map(|of| of.to_vec()).collect();
+    assert_eq!(kept, (1..=5).map(|turn| stirred(1, turn, 4)).collect::<Vec<_>>());
+}
+
+/// Data of a host task, which says when it is dropped.
+struct Counted(Vec<u32>, Arc<AtomicUsize>);
+
+impl AsRef<[u32]> for Counted {
+    fn as_ref(&self) -> &[u32] {
+        &self.0
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.1.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Rule K5: the data that host tasks give to the writes of a body are not kept for ever.
+#[test]
+fn data_of_earlier_turns_are_dropped() {
+    let bench = Bench::new();
+    for has_condition in [false, true] {
+        let (data, left) = (bench.buffer(&[0; 4]), bench.buffer(&[2000]));
+        let (alive, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let graph = bench.graph();
+        let input = graph.write(&data, [0_u32; 4]).add().unwrap();
+        let (alive_in_task, most_in_task) = (Arc::clone(&alive), Arc::clone(&most));
+        let task = move |context: &HostTaskContext<'_>| {
+            most_in_task.fetch_max(alive_in_task.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            context.put(&input, HostData::shared(Arc::new(Counted(vec![3; 4], Arc::clone(&alive_in_task)))))
+        };
+        let task = graph.host_task(task).add().unwrap();
+        graph.add_edge(task, input.node()).unwrap();
+        // SAFETY: one work-item, one element.
+        unsafe { graph.kernel(&bench.kernel("count_down")).read_write(&left).range(1).add() }.unwrap();
+        let body = graph.finalize(Finalize::new()).unwrap();
+        let graph = bench.graph();
+        if has_condition {
+            graph.repeat_while(&left, &body).add().unwrap();
+        } else {
+            graph.repeat(2000, &body).add().unwrap();
+        }
+        graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+        assert_eq!(bench.content(&data), [3; 4]);
+        // A thread of clgraph's own drops them.
+        assert!(most.load(Ordering::SeqCst) < 1000, "{most:?}");
+        while alive.load(Ordering::SeqCst) > 0 {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Rule K5: a queue that takes no more commands ends loops that have nothing to do with what failed.
+#[test]
+fn a_failed_native_command_ends_a_loop_beside_it() {
+    let bench = Bench::new();
+    let (data, on, other) = (bench.buffer(&[1; 4]), bench.buffer(&[1]), bench.buffer(&[0]));
+    let graph = bench.graph();
+    let node = graph.repeat_while(&on, &stir(&bench, &data)).add().unwrap();
+    let task = graph.host_task(|_| std::thread::sleep(Duration::from_millis(20))).add().unwrap();
+    let failing = NativeCommand::enqueued(|_| -> Result<(), &str> { Err("it does not") });
+    // SAFETY: it does nothing.
+    unsafe { graph.native_command(failing.writes(&other)).after(task).add() }.unwrap();
+    let run = graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap();
+    assert_error!(run.wait_for(LONG).unwrap_err(), SubmitError::NativeCommand { .. });
+    assert!(run.turns(&node).unwrap() > 0);
+}
+
+/// Rule K9: a profile has each turn of what is in a body.
+#[test]
+fn turns_are_profiled() {
+    let bench = Bench::new();
+    let (data, flag) = (bench.buffer(&[1; 4]), bench.buffer(&[1]));
+    let graph = bench.graph();
+    let node = graph.repeat(3, &stir(&bench, &data)).add().unwrap();
+    graph.when(&flag, &stir(&bench, &data)).add().unwrap();
+    let run = graph.finalize(Finalize::new().profiling()).unwrap().submit(&bench.queue).unwrap();
+    run.wait_for(LONG).unwrap();
+    let profile = run.profile().unwrap();
+    let of = profile.nodes.iter().filter(|of| of.node == node.node() && of.name == "stir" && of.inside == Some(1));
+    assert_eq!((of.count(), profile.nodes.len()), (3, 4));
+}
+
+/// The other half of the test below: the process ends while loops run.
+#[test]
+fn the_child_ends_while_loops_run() {
+    if std::env::var_os("CLGRAPH_TEST_CHILD").is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    let (data, other, on) = (bench.buffer(&[1; 4]), bench.buffer(&[1; 4]), bench.buffer(&[1]));
+    let graph = bench.graph();
+    let node = graph.repeat_while(&on, &stir(&bench, &data)).add().unwrap();
+    let run = graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap();
+    let graph = bench.graph();
+    graph.repeat(u64::MAX, &stir(&bench, &other)).add().unwrap();
+    std::mem::forget(graph.finalize(Finalize::new()).unwrap().submit(&bench.another_queue(false)).unwrap());
+    while run.turns(&node).unwrap() < 100 {
+        std::thread::yield_now();
+    }
+}
+
+/// A program ends although a loop goes on for ever.
+#[test]
+fn main_returns_while_loops_run() {
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "the_child_ends_while_loops_run"]).env("CLGRAPH_TEST_CHILD", "1");
+    let mut child = child.spawn().unwrap();
+    let begin = std::time::Instant::now();
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if begin.elapsed() > LONG => {
+                child.kill().unwrap();
+                panic!("the program never ended");
+            }
+            None => std::thread::sleep(Duration::from_millis(10)),
+        }
+    };
+    assert!(status.success(), "{status}");
 }
 
 /// The number of a host task's calls.

@@ -14,12 +14,12 @@ use crate::cl::objects::event::DriverEvent;
 use crate::command::{Command, ControlKind, Location};
 use crate::error::{DriverError, Error, Result, SubmitError};
 use crate::exec::submit::deferred::Deferred;
-use crate::exec::submit::frames::{TaskAt, Turn};
+use crate::exec::submit::frames::{ROOT, TaskAt, Turn};
 use crate::exec::submit::tasks::{Job, RunnableTask};
 use crate::ir::Span;
 
-/// How many turns of a loop without a condition are enqueued before the host waits for the device.
-const AHEAD: u64 = 64;
+/// How many partitions loops without a condition enqueue before the host waits for the device.
+const AHEAD: usize = 64;
 
 /// What a branch or loop does next.
 enum Next {
@@ -35,13 +35,17 @@ impl Deferred {
     pub(in crate::exec) fn decide(self: &Arc<Self>, mut turn: Turn) -> Option<Job> {
         loop {
             let at = turn.of;
+            if event_reaper::process_ends() {
+                // Drivers are torn down soon, and nobody sees the outcome any more.
+                return None;
+            }
             match self.next_turn(&turn) {
                 Err(error) => return self.ended(at, Err(error)),
                 Ok(Next::Over) => {
                     let outcome = self.settle(at, turn.last.take());
                     return self.ended(at, outcome);
                 }
-                Ok(Next::Turn(body)) => match self.begin_turn(at, body, turn.turns) {
+                Ok(Next::Turn(body)) => match self.begin_turn(body, turn) {
                     Entered::Over(ended) => turn = ended,
                     Entered::GoesOn(runnable) => {
                         let mut next = None;
@@ -83,15 +87,50 @@ impl Deferred {
                 if turn.turns >= turns {
                     return Ok(Next::Over);
                 }
-                // Command buffers that cannot run twice at once have to be over, and a queue is not filled without end.
-                let waits = turn.turns.is_multiple_of(AHEAD)
-                    || (self.exec.fixed.plan.is_native() && !self.exec.fixed.may_overlap());
-                if let Some(last) = turn.last.as_ref().filter(|_| waits) {
+                if let Some((last, all)) = self.too_far_ahead(turn) {
                     waited(last.wait_surely())?;
+                    self.has_waited(all);
                 }
                 body(0)
             }
         })
+    }
+
+    /// Returns what the next turn of a loop without a condition waits for, and how many partitions are complete then.
+    fn too_far_ahead(&self, turn: &Turn) -> Option<(DriverEvent, usize)> {
+        let exec = &self.exec.fixed;
+        let progress = self.lock();
+        // A queue is not filled without end.
+        if progress.enqueued - progress.waited >= AHEAD
+            && let Some(last) = progress.last.clone()
+        {
+            return Some((last, progress.enqueued));
+        }
+        // Command buffers that cannot run twice at once have to be over: of the turn before, or of a turn around.
+        let once = exec.plan.is_native() && !exec.may_overlap();
+        let around = || progress.frames.get(turn.of.frame).filter(|_| turn.of.frame != ROOT)?.last.clone();
+        let last = if once { turn.last.clone().or_else(around) } else { None };
+        last.map(|last| (last, progress.waited))
+    }
+
+    /// The host has waited for so many partitions. If these are all, data of host tasks are dropped for writes that have
+    /// newer data.
+    fn has_waited(&self, all: usize) {
+        let mut old = Vec::new();
+        let mut progress = self.lock();
+        progress.waited = progress.waited.max(all);
+        if progress.enqueued == all
+            && !progress.refused
+            && let Some(work) = progress.work.as_mut().filter(|work| work.snapshot.others.is_empty())
+        {
+            let inputs = &mut work.bindings.inputs;
+            for at in (1..inputs.len()).rev().filter(|at| inputs[*at - 1].0 == inputs[*at].0).collect::<Vec<_>>() {
+                old.push(inputs.remove(at - 1));
+            }
+        }
+        // This may run code of the program.
+        drop(progress);
+        drop(old);
     }
 
     /// Returns the kind and the bodies of a branch or loop.
@@ -110,7 +149,7 @@ impl Deferred {
         let node = self.task_node(at);
         let progress = self.lock();
         let Some(work) = progress.work.as_ref() else { return Ok(0) };
-        let values = Arc::clone(&work.snapshot.values);
+        let (values, all) = (Arc::clone(&work.snapshot.values), progress.enqueued);
         drop(progress);
         let Command::Control(control) = values.tables.ir.command(node) else { return Ok(0) };
         let Some(Location { mem, offset }) = control.condition else { return Ok(0) };
@@ -118,11 +157,13 @@ impl Deferred {
         let mut number = [0; size_of::<u32>()];
         let to = To { queue: &self.own, waits: &NOTHING, event: false };
         enqueue::read_blocking(&to, &Location { mem, offset }, &mut number).map_err(SubmitError::CommandFailed)?;
+        self.has_waited(all);
         Ok(u32::from_ne_bytes(number))
     }
 
     /// Begins a turn: enqueues what waits for no host task.
-    fn begin_turn(self: &Arc<Self>, of: TaskAt, body: usize, turns: u64) -> Entered {
+    fn begin_turn(self: &Arc<Self>, body: usize, turn: Turn) -> Entered {
+        let of = turn.of;
         let Some((kind, bodies)) = self.control(of) else { return Entered::Gone };
         let number = bodies.ends().0 as usize + body + 1;
         let flow = &self.exec.fixed.plan.flows[number];
@@ -132,7 +173,7 @@ impl Deferred {
         let kept = work.snapshot.events_of(&flow.schedule);
         // The condition is read behind the turn, which also flushes the queue.
         let quiet = flow.tasks.is_empty() && matches!(kind, ControlKind::While { .. });
-        let frame = progress.frames.enter(number, flow, kept, of, turns, quiet);
+        let frame = progress.frames.enter(number, flow, kept, turn, quiet);
         let before = progress.enqueued;
         let runnable = self.go_on(&mut progress, frame);
         let is_over = progress.frames.get(frame).is_none_or(|frame| frame.frontier.is_over());

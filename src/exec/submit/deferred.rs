@@ -50,15 +50,17 @@ pub(in crate::exec) struct DeferredProgress {
     /// The last command of the queue before those of the submission.
     entered: Option<DriverEvent>,
     /// The end of the partition that was enqueued last, on one queue.
-    last: Option<DriverEvent>,
+    pub(in crate::exec) last: Option<DriverEvent>,
     /// What the submission runs, and its gate. None when it has ended.
     pub(in crate::exec) work: Option<Box<Work>>,
     /// The graph itself, and the turns of bodies that are going on.
     pub(in crate::exec) frames: Frames,
     /// How many partitions were enqueued.
     pub(in crate::exec) enqueued: usize,
+    /// How many of them the host has waited for.
+    pub(in crate::exec) waited: usize,
     /// Whether the queue has refused a command: nothing is enqueued any more.
-    refused: bool,
+    pub(in crate::exec) refused: bool,
     pub(in crate::exec) failure: Option<Error>,
 }
 
@@ -78,6 +80,7 @@ impl Deferred {
             last: None,
             work: Some(work),
             enqueued: 0,
+            waited: 0,
             refused: false,
             failure: None,
         };
@@ -225,8 +228,13 @@ impl Deferred {
 
     /// Enqueues a partition. Returns whether that succeeded.
     fn enqueue(&self, progress: &mut DeferredProgress, at: usize, flow: &Flow, index: usize) -> bool {
-        if progress.refused || flow.partitions[index].steps.is_empty() {
-            return !progress.refused;
+        if progress.refused {
+            // A loop would go round for ever: its turns do nothing any more.
+            progress.frames.get_mut(at).into_iter().for_each(|frame| frame.failed = true);
+            return false;
+        }
+        if flow.partitions[index].steps.is_empty() {
+            return true;
         }
         // On several queues it has begun before its first partition.
         let is_first = progress.enqueued == 0;
@@ -239,9 +247,7 @@ impl Deferred {
                     self.state.staged(Some(first));
                 }
                 progress.last = last;
-                if let Some(frame) = progress.frames.get_mut(at) {
-                    frame.last = progress.last.clone();
-                }
+                progress.frames.enqueued(at, progress.last.as_ref());
                 true
             }
             Err(stopped) => {

@@ -26,7 +26,7 @@ pub(in crate::exec) struct Turn {
     pub(in crate::exec) of: TaskAt,
     /// How many turns there were.
     pub(in crate::exec) turns: u64,
-    /// The last command of the turn before.
+    /// The last command of the turns before, if the host has not read something behind it.
     pub(in crate::exec) last: Option<DriverEvent>,
     /// Whether something failed in it.
     pub(in crate::exec) failed: bool,
@@ -38,7 +38,8 @@ pub(in crate::exec) struct Frame {
     pub(in crate::exec) frontier: Frontier,
     /// The events that the schedule keeps.
     pub(in crate::exec) kept: Option<Box<StreamEvents>>,
-    /// The end of the partition that was enqueued last, on one queue.
+    /// The end of the partition that was enqueued last, on one queue: in this run, in a turn of a body inside it, or in a
+    /// turn before it.
     pub(in crate::exec) last: Option<DriverEvent>,
     /// Whether something in it failed.
     pub(in crate::exec) failed: bool,
@@ -72,11 +73,10 @@ impl Frames {
         number: usize,
         flow: &Flow,
         kept: Option<Box<StreamEvents>>,
-        of: TaskAt,
-        turns: u64,
+        Turn { of, turns, last, .. }: Turn,
         quiet: bool,
     ) -> usize {
-        let frame = Frame { quiet, ..Frame::new(number, flow, kept, Some((of, turns))) };
+        let frame = Frame { quiet, last, ..Frame::new(number, flow, kept, Some((of, turns))) };
         match self.frames.iter().position(Option::is_none) {
             Some(free) => {
                 self.frames[free] = Some(frame);
@@ -95,6 +95,16 @@ impl Frames {
         let Frame { last, failed, of, .. } = place.take()?;
         let (of, turns) = of?;
         Some(Turn { of, turns: turns + 1, last, failed })
+    }
+
+    /// Notes the end of a partition of a frame, which is also one of those around it. None if the host reads something
+    /// behind it.
+    pub(in crate::exec) fn enqueued(&mut self, frame: usize, last: Option<&DriverEvent>) {
+        let mut at = last.map(|_| frame);
+        while let Some(frame) = at.and_then(|at| self.get_mut(at)) {
+            frame.last = last.cloned();
+            at = frame.of.map(|(of, _)| of.frame);
+        }
     }
 
     pub(in crate::exec) fn get_mut(&mut self, frame: usize) -> Option<&mut Frame> {
