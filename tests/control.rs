@@ -319,6 +319,13 @@ fn bad_conditions_and_bodies_are_refused() {
     };
     let empty = flag.slice(0..0).unwrap();
     refused(graph.when(&empty, &body).add().unwrap_err(), |cause| matches!(cause, BuildCause::ConditionEmpty));
+    let bytes = Buffer::<u8>::new(&bench.queue, 8).unwrap();
+    let misplaced = bytes.slice(2..6).unwrap().cast::<u32>().unwrap();
+    for error in
+        [graph.when(&misplaced, &body).add().unwrap_err(), bench.queue.when(&misplaced, |_| Ok(())).unwrap_err()]
+    {
+        refused(error, |cause| matches!(cause, BuildCause::ConditionMisaligned { offset: 2 }));
+    }
     let other = Bench::new();
     let foreign = other.buffer(&[1]);
     refused(

@@ -281,7 +281,7 @@ pub enum SubmitError {
          out why its condition still holds"
     )]
     TooManyTurns {
-        /// The loop.
+        /// The loop, or the node that it is inside.
         node: Node,
         /// The bound.
         turns: u64,
@@ -289,9 +289,9 @@ pub enum SubmitError {
     /// The program has cancelled the submission.
     #[error("the submission was cancelled by the program, when {node} had had {turns} turns")]
     Cancelled {
-        /// The branch or loop that met it.
+        /// The branch or loop that met it, or the node that it is inside.
         node: Node,
-        /// How many turns it had.
+        /// How many turns that branch or loop had, since it began last.
         turns: u64,
     },
     /// The submission is not complete, so its results are not available yet.

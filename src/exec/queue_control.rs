@@ -2,13 +2,14 @@
 
 use crate::cl::memory::region::AsSource;
 use crate::command::ControlKind;
-use crate::error::Result;
+use crate::error::{BuildError, Result};
 use crate::exec::build::options::Finalize;
 use crate::exec::control_node::{Branch, Condition, Loop};
 use crate::exec::executable::Executable;
 use crate::exec::submit::builder::submit_alone;
 use crate::graph::Graph;
 use crate::graph::nodes::control::Control;
+use crate::graph::nodes::request::Request;
 use crate::handles::Node;
 use crate::record::{Queue, QueueState};
 
@@ -173,6 +174,9 @@ impl Queue {
 
     /// Returns the first number of some memory, behind everything on the queue.
     fn number<T: Condition>(&self, condition: &impl AsSource<T>) -> Result<u32> {
+        // The same checks as of a node.
+        let request = Control::new(ControlKind::When, Some(condition.region()), Vec::new());
+        request.check(&self.target()).map_err(|cause| BuildError::new(request.subject(), cause))?;
         let mut number = [T::zeroed()];
         let before =
             if self.properties().out_of_order { Some(self.enqueue_barrier_with_wait_list(&[])?) } else { None };

@@ -277,7 +277,7 @@ impl Queue {
         }
     }
 
-    pub(super) fn target(&self) -> Target<'_> {
+    pub(crate) fn target(&self) -> Target<'_> {
         Target { context: self.0.driver.context(), device: self.0.driver.device(), graph: None }
     }
 

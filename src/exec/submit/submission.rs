@@ -234,7 +234,7 @@ impl Submission {
         Ok(())
     }
 
-    /// Returns how many turns a loop had so far; for a branch, how often it ran a body. Nothing is waited for.
+    /// Returns how many turns a loop has begun so far; for a branch, how often it began a body. Nothing is waited for.
     ///
     /// A loop that is in a body of another one has all turns together.
     ///
