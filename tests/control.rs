@@ -272,6 +272,28 @@ fn inputs_are_used_in_each_turn_and_results_belong_to_bodies_that_ran() {
     }
 }
 
+/// Rules K5, M4, M8
+#[test]
+fn memory_of_a_body_keeps_its_content_from_turn_to_turn() {
+    let bench = Bench::new();
+    for path in PATHS {
+        let (one, out) = (bench.buffer(&[1; 4]), bench.buffer(&[0; 4]));
+        let body = bench.graph();
+        let sum = body.alloc::<u32>(4).zero_init().add().unwrap();
+        // SAFETY: each work-item touches its own element.
+        unsafe { body.kernel(&bench.kernel("add")).read_write(&sum).read(&one).range(4).add() }.unwrap();
+        body.copy(&sum, &out).add().unwrap();
+        let body = body.finalize(Finalize::new()).unwrap();
+        let graph = bench.graph();
+        graph.repeat(3, &body).add().unwrap();
+        let executable = graph.finalize(Finalize::new().path(path)).unwrap();
+        for expected in [3, 6] {
+            executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+            assert_eq!(bench.content(&out), [expected; 4], "{path}");
+        }
+    }
+}
+
 /// Rules K4, K10
 #[test]
 fn a_loop_that_never_ends_can_be_cancelled_and_holds_nobody_up() {
