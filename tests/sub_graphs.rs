@@ -324,7 +324,7 @@ fn uses_of_one_executable_keep_their_own_memory() {
         let inner = bench.graph();
         let own = inner.alloc::<u32>(LEN).add().unwrap();
         inner.fill(&own, 1).add().unwrap();
-        let fill = inner.fill(&own.slice(192..256).unwrap(), 2).add().unwrap();
+        let fill = inner.fill(&own.slice(128..256).unwrap(), 2).add().unwrap();
         inner.copy(&own, &a).add().unwrap();
         let child = inner.finalize(Finalize::new().updatable()).unwrap();
         let graph = bench.graph();
@@ -337,12 +337,12 @@ fn uses_of_one_executable_keep_their_own_memory() {
             parent.update(&first).unwrap()
         }
         for to in [&b, &c] {
-            inner.fill(&to.slice(192..256).unwrap(), 3).replace(fill).unwrap();
+            inner.fill(&to.slice(128..256).unwrap(), 3).replace(fill).unwrap();
             child.update(&fill).unwrap();
             parent.update(&second).unwrap();
         }
         parent.submit(&bench.queue).unwrap().wait().unwrap();
-        let filled = [vec![0; 192], vec![3; 64]].concat();
+        let filled = [vec![0; 128], vec![3; 128]].concat();
         assert_eq!((bench.content(&b), bench.content(&c)), (vec![0; LEN], filled), "{path} {all}");
     }
 }
