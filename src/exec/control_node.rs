@@ -410,7 +410,7 @@ impl SubGraph {
 
     fn control(&self, of: &impl ControlHandle) -> Result<(Node, u32)> {
         let port = port(of);
-        let at = self.executable().0.fixed.controls().position(|one| one == port);
+        let at = self.executable().0.fixed.controls.iter().position(|(one, _)| *one == port);
         let at = at.ok_or(SubmitError::NotAControl { node: port.node })?;
         Ok((self.node(), self.base().controls + at as u32))
     }

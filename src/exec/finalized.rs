@@ -1,5 +1,6 @@
 //! What finalize fixes: everything of an executable that submissions and updates read and never change.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
@@ -30,8 +31,8 @@ pub(in crate::exec) struct Finalized {
     pub(in crate::exec) topology: Arc<Topology>,
     /// The planned nodes with external events, by id.
     pub(in crate::exec) events_at: Vec<NodeId>,
-    /// The planned branches and loops.
-    pub(in crate::exec) controls_at: Vec<NodeId>,
+    /// The branches and loops in the order of planned nodes, by their handles, and the flows of their bodies.
+    pub(in crate::exec) controls: Arc<[(Port, Range<usize>)]>,
     /// The results of earlier searches: whether the first node is after the second.
     pub(in crate::exec) reachable: Mutex<FxHashMap<(NodeId, NodeId), bool>>,
     /// What the planned nodes were before sub-graphs were inlined.
@@ -80,17 +81,6 @@ impl Finalized {
     pub(in crate::exec) fn is_after(&self, node: NodeId, of: NodeId) -> bool {
         let mut reachable = self.reachable.lock().unwrap_or_else(PoisonError::into_inner);
         *reachable.entry((node, of)).or_insert_with(|| self.topology.is_after(node, of))
-    }
-
-    /// Returns the handle of a planned branch or loop.
-    pub(in crate::exec) fn port(&self, id: NodeId) -> Port {
-        let origin = self.origins.of(id);
-        Port { node: self.node(origin.node), index: origin.part }
-    }
-
-    /// Returns the handles of all branches and loops.
-    pub(in crate::exec) fn controls(&self) -> impl Iterator<Item = Port> + '_ {
-        self.controls_at.iter().map(|node| self.port(*node))
     }
 
     pub(in crate::exec) fn node(&self, id: NodeId) -> Node {

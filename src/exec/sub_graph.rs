@@ -154,7 +154,7 @@ impl SubGraph {
             let (inputs, results) = fixed.ports.counts();
             base.data += inputs as u32;
             base.results += results as u32;
-            base.controls += fixed.controls_at.len() as u32;
+            base.controls += fixed.controls.len() as u32;
         }
         Some(Self { node, executable, base })
     }

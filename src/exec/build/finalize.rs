@@ -29,7 +29,7 @@ use crate::exec::update::destinations::Destinations;
 use crate::exec::update::editing::Editing;
 use crate::exec::update::updatable::Updatable;
 use crate::graph::{DrawingDetail, Flat, Graph, Ports, Tables};
-use crate::handles::Node;
+use crate::handles::{Node, Port};
 use crate::ir::{Ir, NodeId};
 use crate::plan::{self, Conflicts, MemoryOptions, Options, Path, PathReason, Plan, PlanError};
 use crate::report::dump;
@@ -177,13 +177,18 @@ impl Graph {
         exec_state.share(&exclusive, views.tables.views.iter().flatten());
         let topology = Arc::clone(&flat.tables.ir.topology);
         let is_event = |node: &NodeId| matches!(flat.tables.ir.command(*node), Command::Event { .. });
-        let is_control = |node: &NodeId| matches!(flat.tables.ir.command(*node), Command::Control(_));
-        let controls_at = flat.tables.ir.ids().filter(is_control).collect();
+        let control = |id: NodeId| {
+            let Command::Control(control) = flat.tables.ir.command(id) else { return None };
+            let (origin, (first, end)) = (flat.origins.of(id), control.bodies.ends());
+            let port = Port { node: Node::new(self.id(), origin.node), index: origin.part };
+            Some((port, first as usize + 1..end as usize + 1))
+        };
+        let controls = flat.tables.ir.ids().filter_map(control).collect();
         let events_at = flat.tables.ir.ids().filter(is_event).collect();
         let fixed = Finalized {
             topology,
             events_at,
-            controls_at,
+            controls,
             reachable: Mutex::default(),
             id,
             graph: self.id(),

@@ -11,12 +11,13 @@ use crate::cl::commands::enqueue::{self, NOTHING, To};
 use crate::cl::completion::event_reaper;
 use crate::cl::completion::workers::DeviceWait;
 use crate::cl::objects::event::DriverEvent;
-use crate::command::{Command, ControlKind, Location};
+use crate::command::{Command, Control, ControlKind, Location};
 use crate::error::{DriverError, Error, Result, SubmitError};
+use crate::exec::build::values::Values;
 use crate::exec::submit::deferred::Deferred;
 use crate::exec::submit::frames::{ROOT, TaskAt, Turn};
 use crate::exec::submit::tasks::{Job, RunnableTask};
-use crate::ir::Span;
+use crate::ir::{Span, ViewId};
 
 /// How many partitions loops without a condition enqueue before the host waits for the device.
 const AHEAD: usize = 64;
@@ -33,53 +34,63 @@ impl Deferred {
     /// Decides what a branch or loop does next, and does so, until it is over or a turn goes on elsewhere. Returns what
     /// this thread does then.
     pub(in crate::exec) fn decide(self: &Arc<Self>, mut turn: Turn) -> Option<Job> {
+        let values = self.lock().work.as_ref().map(|work| Arc::clone(&work.snapshot.values))?;
+        let at = turn.of;
+        let Command::Control(control) = values.tables.ir.command(self.task_node(at)) else {
+            return self.ended(at, Ok(()));
+        };
+        let first = control.bodies.ends().0 as usize + 1;
         loop {
-            let at = turn.of;
             if event_reaper::process_ends() {
                 // Drivers are torn down soon, and nobody sees the outcome any more.
                 return None;
             }
-            match self.next_turn(&turn) {
+            let body = match self.next_turn(&turn, control, &values) {
                 Err(error) => return self.ended(at, Err(error)),
                 Ok(Next::Over) => {
                     let outcome = self.settle(at, turn.last.take());
                     return self.ended(at, outcome);
                 }
-                Ok(Next::Turn(body)) => match self.begin_turn(body, turn) {
-                    Entered::Over(ended) => turn = ended,
-                    Entered::GoesOn(runnable) => {
-                        let mut next = None;
-                        self.dispatch(runnable.into_iter(), Some(&mut next));
-                        return next.map(Job::Task);
-                    }
-                    Entered::Gone => return None,
-                },
+                Ok(Next::Turn(body)) => first + body,
+            };
+            self.state.turn(body);
+            if self.exec.fixed.plan.flows[body].tasks.is_empty() {
+                // The condition is read behind the turn, which also flushes the queue.
+                let quiet = matches!(control.kind, ControlKind::While { .. });
+                turn = self.whole_turn(body, turn, quiet)?;
+                continue;
+            }
+            match self.begin_turn(body, turn) {
+                Entered::Over(ended) => turn = ended,
+                Entered::GoesOn(runnable) => {
+                    let mut next = None;
+                    self.dispatch(runnable.into_iter(), Some(&mut next));
+                    return next.map(Job::Task);
+                }
+                Entered::Gone => return None,
             }
         }
     }
 
     /// Returns what a branch or loop does next.
-    fn next_turn(&self, turn: &Turn) -> Result<Next> {
+    fn next_turn(&self, turn: &Turn, control: &Control<ViewId, Span>, values: &Values) -> Result<Next> {
         if turn.failed {
             return Err(self.failure());
         }
-        let node = self.task_node(turn.of);
         if self.state.is_cancelled() {
             return Err(SubmitError::Cancelled { node: self.node(turn.of), turns: turn.turns }.into());
         }
-        let Some((kind, bodies)) = self.control(turn.of) else { return Ok(Next::Over) };
-        let body = |number: usize| if number < bodies.len() { Next::Turn(number) } else { Next::Over };
-        Ok(match kind {
+        let body = |number: usize| if number < control.bodies.len() { Next::Turn(number) } else { Next::Over };
+        Ok(match control.kind {
             ControlKind::When | ControlKind::Switch if turn.turns > 0 => Next::Over,
-            ControlKind::When => body(usize::from(self.condition(turn.of)? == 0)),
-            ControlKind::Switch => body(self.condition(turn.of)? as usize),
+            ControlKind::When => body(usize::from(self.condition(control, values)? == 0)),
+            ControlKind::Switch => body(self.condition(control, values)? as usize),
             ControlKind::While { at_least_once, at_most } => {
-                if !(at_least_once && turn.turns == 0) && self.condition(turn.of)? == 0 {
+                if !(at_least_once && turn.turns == 0) && self.condition(control, values)? == 0 {
                     return Ok(Next::Over);
                 }
-                if let Some(most) = at_most.filter(|most| turn.turns >= *most) {
-                    let node = self.exec.fixed.node(self.exec.fixed.origins.of(node).node);
-                    return Err(SubmitError::TooManyTurns { node, turns: most }.into());
+                if let Some(turns) = at_most.filter(|most| turn.turns >= *most) {
+                    return Err(SubmitError::TooManyTurns { node: self.node(turn.of), turns }.into());
                 }
                 body(0)
             }
@@ -133,27 +144,11 @@ impl Deferred {
         drop(old);
     }
 
-    /// Returns the kind and the bodies of a branch or loop.
-    fn control(&self, at: TaskAt) -> Option<(ControlKind, Span)> {
-        let node = self.task_node(at);
-        let progress = self.lock();
-        let tables = &progress.work.as_ref()?.snapshot.values.tables;
-        match tables.ir.command(node) {
-            Command::Control(control) => Some((control.kind, control.bodies)),
-            _ => None,
-        }
-    }
-
     /// Reads the condition, behind all that was enqueued.
-    fn condition(&self, at: TaskAt) -> Result<u32> {
-        let node = self.task_node(at);
-        let progress = self.lock();
-        let Some(work) = progress.work.as_ref() else { return Ok(0) };
-        let (values, all) = (Arc::clone(&work.snapshot.values), progress.enqueued);
-        drop(progress);
-        let Command::Control(control) = values.tables.ir.command(node) else { return Ok(0) };
-        let Some(Location { mem, offset }) = control.condition else { return Ok(0) };
-        let Some(mem) = values.tables.mem(mem) else { return Ok(0) };
+    fn condition(&self, control: &Control<ViewId, Span>, values: &Values) -> Result<u32> {
+        let place = control.condition.as_ref().and_then(|place| Some((values.tables.mem(place.mem)?, place.offset)));
+        let Some((mem, offset)) = place else { return Ok(0) };
+        let all = self.lock().enqueued;
         let mut number = [0; size_of::<u32>()];
         let to = To { queue: &self.own, waits: &NOTHING, event: false };
         enqueue::read_blocking(&to, &Location { mem, offset }, &mut number).map_err(SubmitError::CommandFailed)?;
@@ -161,26 +156,39 @@ impl Deferred {
         Ok(u32::from_ne_bytes(number))
     }
 
-    /// Begins a turn: enqueues what waits for no host task.
+    /// Enqueues a turn of a body without host tasks, all at once. Returns the branch or loop after it; None if the
+    /// submission has ended.
+    fn whole_turn(&self, body: usize, mut turn: Turn, quiet: bool) -> Option<Turn> {
+        let mut progress = self.lock();
+        progress.work.as_ref()?;
+        let before = progress.enqueued;
+        turn.failed = !self.enqueue_turn(&mut progress, body, turn.of.frame, !quiet);
+        let grown = progress.enqueued > before;
+        if grown && !quiet {
+            turn.last.clone_from(&progress.last);
+        }
+        drop(progress);
+        if grown && !quiet {
+            self.flush();
+        }
+        turn.turns += 1;
+        Some(turn)
+    }
+
+    /// Begins a turn of a body with host tasks: enqueues what waits for none.
     fn begin_turn(self: &Arc<Self>, body: usize, turn: Turn) -> Entered {
-        let of = turn.of;
-        let Some((kind, bodies)) = self.control(of) else { return Entered::Gone };
-        let number = bodies.ends().0 as usize + body + 1;
-        let flow = &self.exec.fixed.plan.flows[number];
-        self.state.turn(self.exec.fixed.port(self.task_node(of)), number);
+        let flow = &self.exec.fixed.plan.flows[body];
         let mut progress = self.lock();
         let Some(work) = &progress.work else { return Entered::Gone };
         let kept = work.snapshot.events_of(&flow.schedule);
-        // The condition is read behind the turn, which also flushes the queue.
-        let quiet = flow.tasks.is_empty() && matches!(kind, ControlKind::While { .. });
-        let frame = progress.frames.enter(number, flow, kept, turn, quiet);
+        let frame = progress.frames.enter(body, flow, kept, turn);
         let before = progress.enqueued;
         let runnable = self.go_on(&mut progress, frame);
         let is_over = progress.frames.get(frame).is_none_or(|frame| frame.frontier.is_over());
         let ended = if is_over { progress.frames.leave(frame) } else { None };
         let grown = progress.enqueued > before;
         drop(progress);
-        if grown && !quiet {
+        if grown {
             self.flush();
         }
         match ended {
@@ -211,7 +219,7 @@ impl Deferred {
 
 /// What became of a turn that began.
 enum Entered {
-    /// It is enqueued, and nothing in it waits for the host.
+    /// Nothing in it can go on any more, because something failed.
     Over(Turn),
     /// These tasks can run now.
     GoesOn(Vec<RunnableTask>),

@@ -238,8 +238,7 @@ impl Deferred {
         }
         // On several queues it has begun before its first partition.
         let is_first = progress.enqueued == 0;
-        let quiet = progress.frames.get(at).is_some_and(|frame| frame.quiet);
-        let outcome = self.carry_out(progress, at, Want { first: is_first, last: !quiet }, |of| of.block(index));
+        let outcome = self.carry_out(progress, at, Want { first: is_first, last: true }, |of| of.block(index));
         match outcome {
             Ok(Ends { first, last, .. }) => {
                 progress.enqueued += 1;
@@ -255,6 +254,44 @@ impl Deferred {
                 if let Some(frame) = progress.frames.get_mut(at) {
                     frame.failed = true;
                 }
+                false
+            }
+        }
+    }
+
+    /// Enqueues a turn of a body without host tasks; `around` is the frame of its branch or loop. Returns whether that
+    /// succeeded. `last` says whether the event of the last command is wanted.
+    pub(in crate::exec) fn enqueue_turn(
+        &self,
+        progress: &mut DeferredProgress,
+        body: usize,
+        around: usize,
+        last: bool,
+    ) -> bool {
+        let DeferredProgress { work: Some(work), refused: false, .. } = progress else { return false };
+        let exec = &self.exec.fixed;
+        if exec.plan.flows[body].steps.is_empty() {
+            return true;
+        }
+        let Work { snapshot, bindings, .. } = &**work;
+        let is_first = progress.enqueued == 0;
+        let elsewhere = exec.context.enqueue_elsewhere();
+        let want = Want { first: is_first, last };
+        let turn = Interpreter::new(exec, snapshot, bindings, &self.own, &NOTHING, want, None).through(body);
+        let outcome = turn.block(0);
+        drop(elsewhere);
+        match outcome {
+            Ok(Ends { first, last, .. }) => {
+                progress.enqueued += 1;
+                if let Some(first) = first.or_else(|| last.clone()).filter(|_| is_first) {
+                    self.state.staged(Some(first));
+                }
+                progress.last = last;
+                progress.frames.enqueued(around, progress.last.as_ref());
+                true
+            }
+            Err(stopped) => {
+                progress.stopped(stopped);
                 false
             }
         }

@@ -464,7 +464,7 @@ impl ExecutableState {
         self.leftovers.flush.push(queue.clone());
         let (context, memory, log) = (exec.context.clone(), retained.clone(), bindings.log.clone());
         let stops = timer.clone();
-        let control = ControlState::new(exec.controls());
+        let control = ControlState::new(&exec.controls, exec.plan.flows.len());
         let stage = Stage::Deferred;
         let state = SubmissionState::new(context, Some(queue), memory, stage, after_gate, log, stops, id, control);
         let state = Arc::new(state);

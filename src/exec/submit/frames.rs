@@ -1,4 +1,5 @@
-//! Where a deferred submission is: a frame for the graph itself, and one for each turn of a body that is going on.
+//! Where a deferred submission is: a frame for the graph itself, and one for each turn of a body with host tasks that is
+//! going on. A turn without host tasks is enqueued at once, and needs none.
 //!
 //! A branch or loop inside a body has frames of its own, so frames form a tree: a frame knows the branch or loop whose turn
 //! it is, and in which frame that is.
@@ -43,8 +44,6 @@ pub(in crate::exec) struct Frame {
     pub(in crate::exec) last: Option<DriverEvent>,
     /// Whether something in it failed.
     pub(in crate::exec) failed: bool,
-    /// Whether nobody asks for the events of its commands, because the host reads something behind them.
-    pub(in crate::exec) quiet: bool,
     /// The branch or loop whose turn it is, and how many turns came before. None for the graph itself.
     of: Option<(TaskAt, u64)>,
 }
@@ -57,7 +56,7 @@ pub(in crate::exec) struct Frames {
 impl Frame {
     fn new(number: usize, flow: &Flow, kept: Option<Box<StreamEvents>>, of: Option<(TaskAt, u64)>) -> Self {
         let frontier = Frontier::new(flow);
-        Self { flow: number, frontier, kept, last: None, failed: false, quiet: false, of }
+        Self { flow: number, frontier, kept, last: None, failed: false, of }
     }
 }
 
@@ -67,16 +66,15 @@ impl Frames {
         Self { frames: vec![Some(Frame::new(0, main, kept, None))] }
     }
 
-    /// Begins a turn of a branch or loop, and returns its frame.
+    /// Begins a turn of a branch or loop whose body has host tasks, and returns its frame.
     pub(in crate::exec) fn enter(
         &mut self,
         number: usize,
         flow: &Flow,
         kept: Option<Box<StreamEvents>>,
         Turn { of, turns, last, .. }: Turn,
-        quiet: bool,
     ) -> usize {
-        let frame = Frame { quiet, last, ..Frame::new(number, flow, kept, Some((of, turns))) };
+        let frame = Frame { last, ..Frame::new(number, flow, kept, Some((of, turns))) };
         match self.frames.iter().position(Option::is_none) {
             Some(free) => {
                 self.frames[free] = Some(frame);

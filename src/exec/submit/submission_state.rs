@@ -1,7 +1,8 @@
 //! The progress and outcome of a submission, shared by its handles and by the code that sees it end.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -46,18 +47,19 @@ pub(in crate::exec) struct SubmissionState {
 /// The branches and loops of a submission.
 pub(in crate::exec) struct ControlState {
     cancelled: AtomicBool,
-    /// How many turns each had.
-    turns: Mutex<BTreeMap<Port, u64>>,
-    /// The flows that had a turn.
-    ran: Mutex<BTreeSet<usize>>,
+    /// By flow: how many turns it had.
+    turns: Vec<AtomicU64>,
+    /// The branches and loops, and the flows of their bodies.
+    bodies: Arc<[(Port, Range<usize>)]>,
 }
 
 impl ControlState {
-    pub(in crate::exec) fn new(controls: impl Iterator<Item = Port>) -> Option<Box<Self>> {
-        let turns: BTreeMap<Port, u64> = controls.map(|port| (port, 0)).collect();
-        let none = turns.is_empty();
-        let this = Self { cancelled: AtomicBool::new(false), turns: Mutex::new(turns), ran: Mutex::default() };
-        (!none).then(|| Box::new(this))
+    pub(in crate::exec) fn new(bodies: &Arc<[(Port, Range<usize>)]>, flows: usize) -> Option<Box<Self>> {
+        let new = || {
+            let turns = std::iter::repeat_with(AtomicU64::default).take(flows).collect();
+            Box::new(Self { cancelled: AtomicBool::new(false), turns, bodies: Arc::clone(bodies) })
+        };
+        (!bodies.is_empty()).then(new)
     }
 }
 
@@ -166,23 +168,27 @@ impl SubmissionState {
         self.control.as_ref().is_some_and(|control| control.cancelled.load(Ordering::Relaxed))
     }
 
-    /// Notes that a branch or loop begins a turn of a flow.
-    pub(in crate::exec) fn turn(&self, of: Port, flow: usize) {
-        let Some(control) = &self.control else { return };
-        *control.turns.lock().unwrap_or_else(PoisonError::into_inner).entry(of).or_default() += 1;
-        control.ran.lock().unwrap_or_else(PoisonError::into_inner).insert(flow);
+    /// Notes that a turn of a flow begins.
+    pub(in crate::exec) fn turn(&self, flow: usize) {
+        if let Some(turns) = self.control.as_ref().and_then(|control| control.turns.get(flow)) {
+            turns.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn turns_of(&self, flow: usize) -> u64 {
+        let turns = self.control.as_ref().and_then(|control| control.turns.get(flow));
+        turns.map_or(0, |turns| turns.load(Ordering::Relaxed))
     }
 
     /// Returns how many turns a branch or loop had. None if there is no such branch or loop.
     pub(in crate::exec) fn turns(&self, of: Port) -> Option<u64> {
-        let turns = &self.control.as_ref()?.turns;
-        turns.lock().unwrap_or_else(PoisonError::into_inner).get(&of).copied()
+        let (_, bodies) = self.control.as_ref()?.bodies.iter().find(|(port, _)| *port == of)?;
+        Some(bodies.clone().map(|flow| self.turns_of(flow)).sum())
     }
 
     /// Returns whether a flow had a turn.
     pub(in crate::exec) fn has_run(&self, flow: usize) -> bool {
-        let ran = |control: &ControlState| control.ran.lock().unwrap_or_else(PoisonError::into_inner).contains(&flow);
-        self.control.as_deref().is_some_and(ran)
+        self.turns_of(flow) > 0
     }
 
     /// A host task of the submission runs on this thread.
