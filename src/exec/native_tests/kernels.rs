@@ -1,6 +1,7 @@
 //! Kernels on the fake driver, recorded and changed.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 
 use opencl_sys::CL_OUT_OF_RESOURCES;
@@ -12,7 +13,9 @@ use crate::cl::objects::buffer::Buffer;
 use crate::cl::objects::program::Program;
 use crate::cl::objects::queue::QueueProperties;
 use crate::exec::{Executable, Finalize, UserEvent};
-use crate::graph::{Graph, HostRead, KernelNode, NdRange, Parameter};
+use crate::graph::{
+    Graph, HostRead, KernelNode, NativeCommand, NativeCommandNode, NativeRecording, NdRange, Parameter,
+};
 use crate::handles::Node;
 use crate::plan::{Path, PathReason};
 use crate::record::Queue;
@@ -141,6 +144,38 @@ fn an_update_that_fails_half_way_is_rolled_back() {
     setting.fake.refused_kernel.store(0, SeqCst);
     executable.update(&chain.nodes).unwrap();
     chain.assert_runs(&executable, &setting, [16, 8, 4], [5, 6, 7]);
+    drop((executable, chain));
+    assert_eq!(setting.live(), 0, "every command buffer is released");
+}
+
+/// Rules U4, I4: command buffers that an update has broken, and that cannot be recorded again at once, are recorded by the next
+/// submission, so that a command that can only be recorded is not lost.
+#[test]
+fn what_an_update_has_broken_is_recorded_by_the_next_submission() {
+    let setting = that_updates(MutableCaps { arguments: true, ..MutableCaps::default() });
+    let chain = Chain::new(&setting, [16, 8, 4]);
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counts = {
+        let calls = Arc::clone(&calls);
+        move |_: &NativeRecording<'_>| _ = calls.fetch_add(1, SeqCst)
+    };
+    inside(NativeCommandNode::add, chain.graph.native_command(NativeCommand::recorded(counts))).unwrap();
+    let executable = chain.graph.finalize(Finalize::new().path(Path::Native).updatable()).unwrap();
+    chain.assert_runs(&executable, &setting, [16, 8, 4], [1, 1, 1]);
+    let (buffers, recorded) = (executable.command_buffers().len(), calls.load(SeqCst));
+    // Neither can a kernel be changed in place, nor its command buffer be recorded again.
+    setting.fake.update_status.store(CL_OUT_OF_RESOURCES, SeqCst);
+    setting.fake.refused_kernel.store(8, SeqCst);
+    chain.numbers[1].set(6).unwrap();
+    let outcome = executable.update(&chain.nodes);
+    let numbers = if outcome.is_ok() { [1, 6, 1] } else { [1, 1, 1] };
+    let error = executable.submit(&setting.queue).unwrap_err();
+    assert!(error.to_string().contains("clCommandNDRangeKernelKHR failed"), "{error}");
+    setting.fake.update_status.store(opencl_sys::CL_SUCCESS, SeqCst);
+    setting.fake.refused_kernel.store(0, SeqCst);
+    chain.assert_runs(&executable, &setting, [16, 8, 4], numbers);
+    assert_eq!(executable.command_buffers().len(), buffers);
+    assert!(calls.load(SeqCst) > recorded, "the command is recorded again");
     drop((executable, chain));
     assert_eq!(setting.live(), 0, "every command buffer is released");
 }

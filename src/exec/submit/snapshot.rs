@@ -36,14 +36,14 @@ pub(in crate::exec) struct Snapshot {
 
 impl ExecutableState {
     /// Returns the command buffers for queues with the properties of this one, which is in order. They are recorded
-    /// when they are first needed.
+    /// when they are first needed, and again behind an update that failed halfway.
     fn recorded_for(
         &mut self,
         exec: &Finalized,
         queue: &DriverQueue,
         strategy: Strategy,
     ) -> Result<Option<Arc<Recorded>>> {
-        if strategy.path != Path::Native || self.recorded.is_empty() {
+        if strategy.path != Path::Native || !exec.plan.is_native() {
             return Ok(None);
         }
         let (properties, most) = (queue.properties(), strategy.chunk);

@@ -48,8 +48,8 @@ pub(in crate::exec) enum Applied {
 }
 
 impl ExecutableState {
-    /// Applies the tables to the command buffers. If that fails, the command buffers keep their old values, or their
-    /// commands are replayed from then on.
+    /// Applies the tables to the command buffers. If that fails, the command buffers keep their old values, or the
+    /// next submission records them again.
     pub(in crate::exec) fn apply_to_command_buffers(
         &mut self,
         exec: &Inner,
@@ -129,8 +129,9 @@ impl ExecutableState {
     }
 
     /// After an update that failed: command buffers that it has changed in part are recorded again, from the values of
-    /// before. Those for which even that fails are not used any more.
+    /// before. Sets for which even that fails are not used any more: the next submission records them again.
     pub(in crate::exec) fn restore(&mut self, exec: &Inner, old: &mut Vec<Old>) {
+        let mut is_given_up = false;
         for (set, at) in std::mem::take(&mut self.half_changed) {
             let chunk = self.recorded.get(set).and_then(|set| set.recorded.as_ref()?.chunks().get(at));
             let Some(steps) = chunk.map(|chunk| chunk.steps.clone()) else { continue };
@@ -151,11 +152,16 @@ impl ExecutableState {
                     log_later!(
                         Warn,
                         "{error}: an update failed and the command buffers of an executable could not be restored, so \
-                         the executable is replayed from now on"
+                         the next submission records them again"
                     );
                     old.push(recorded as Old);
+                    is_given_up = true;
                 }
             }
+        }
+        if is_given_up {
+            // The sets that the driver refused before are tried again too.
+            self.recorded.retain(|set| set.recorded.is_some());
         }
     }
 
