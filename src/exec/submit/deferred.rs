@@ -240,13 +240,8 @@ impl Deferred {
         let is_first = progress.enqueued == 0;
         let outcome = self.carry_out(progress, at, Want { first: is_first, last: true }, |of| of.block(index));
         match outcome {
-            Ok(Ends { first, last, .. }) => {
-                progress.enqueued += 1;
-                if let Some(first) = first.or_else(|| last.clone()).filter(|_| is_first) {
-                    self.state.staged(Some(first));
-                }
-                progress.last = last;
-                progress.frames.enqueued(at, progress.last.as_ref());
+            Ok(ends) => {
+                self.has_enqueued(progress, at, ends);
                 true
             }
             Err(stopped) => {
@@ -257,6 +252,18 @@ impl Deferred {
                 false
             }
         }
+    }
+
+    /// Notes what was enqueued for a frame. The submission has begun when its first command has.
+    fn has_enqueued(&self, progress: &mut DeferredProgress, frame: usize, Ends { first, last, .. }: Ends) {
+        if progress.enqueued == 0
+            && let Some(first) = first.or_else(|| last.clone())
+        {
+            self.state.staged(Some(first));
+        }
+        progress.enqueued += 1;
+        progress.last = last;
+        progress.frames.enqueued(frame, progress.last.as_ref());
     }
 
     /// Enqueues a turn of a body without host tasks; `around` is the frame of its branch or loop. Returns whether that
@@ -281,13 +288,8 @@ impl Deferred {
         let outcome = turn.block(0);
         drop(elsewhere);
         match outcome {
-            Ok(Ends { first, last, .. }) => {
-                progress.enqueued += 1;
-                if let Some(first) = first.or_else(|| last.clone()).filter(|_| is_first) {
-                    self.state.staged(Some(first));
-                }
-                progress.last = last;
-                progress.frames.enqueued(around, progress.last.as_ref());
+            Ok(ends) => {
+                self.has_enqueued(progress, around, ends);
                 true
             }
             Err(stopped) => {
