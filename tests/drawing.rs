@@ -137,6 +137,12 @@ fn an_executable_as_svg_says_where_nodes_run_and_how_long() {
         // The sub-graph is inlined, between its entry and its exit.
         assert_eq!(boxes(&svg), 7, "{svg}");
         assert_eq!((count(&svg, ">3 the rest<"), count(&svg, ">begins<"), count(&svg, "3.1 copy")), (2, 1, 2));
+        let (nodes, commands) = (executable.report().nodes, executable.report().commands);
+        assert_eq!(
+            (nodes, count(&svg, &format!(": 4 nodes, {commands} commands"))),
+            (4, 1),
+            "as the report says: {svg}"
+        );
         let native = executable.report().segments.iter().any(|segment| segment.path == Path::Native);
         assert_eq!(
             (count(&svg, ">command buffer 0<"), count(&svg, ">replay<"), count(&svg, ">host<")),

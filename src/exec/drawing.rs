@@ -125,7 +125,7 @@ impl Finalized {
         let edges = self.plan.edges.needed.iter().filter(|(from, to)| !is_way(*from, *to));
         let edges = edges.map(|(from, to)| (from.index(), to.index())).collect();
         let commands = self.plan.steps.len();
-        let mut head = vec![format!("{}: {} nodes, {commands} commands", self.device.name(), tables.ir.len())];
+        let mut head = vec![format!("{}: {} nodes, {commands} commands", self.device.name(), self.report.nodes)];
         head.extend(profile.map(|profile| {
             let waited = profile.start.saturating_sub(profile.submit) as f64 / 1e3;
             format!(
