@@ -201,6 +201,43 @@ fn branches_and_loops_nest() {
     assert_error!(sub.repeat(&deep).unwrap_err(), SubmitError::NotAControl { .. });
 }
 
+/// Rules K5, H1: a host task with which a turn begins runs when the turn before is over on the device, whatever queue it uses.
+#[test]
+fn a_task_with_which_a_turn_begins_sees_the_whole_turn_before() {
+    let bench = Bench::new();
+    const STIRS: usize = 20;
+    let data = bench.buffer(&[1; 1 << 16]);
+    for nested in [false, true] {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (looks, at, queue) = (Arc::clone(&seen), data.clone(), bench.another_queue(false));
+        let look = move |_: &HostTaskContext<'_>| -> Result<(), Error> {
+            let start = queue.enqueue_read_buffer_owned(&at, 0, 4, &[])?.wait()?;
+            looks.lock().unwrap().push(start.to_vec());
+            Ok(())
+        };
+        let graph = bench.graph();
+        graph.host_task(look).reads(&data).add().unwrap();
+        let mut body = graph;
+        if nested {
+            // The task is the body of a loop, with which a turn begins.
+            let task = body.finalize(Finalize::new()).unwrap();
+            body = bench.graph();
+            body.repeat(1, &task).add().unwrap();
+        }
+        for _ in 0..STIRS {
+            // SAFETY: a work-item touches its own element.
+            unsafe { body.kernel(&bench.kernel("stir")).read_write(&data).range(data.len()).add() }.unwrap();
+        }
+        let body = body.finalize(Finalize::new()).unwrap();
+        let graph = bench.graph();
+        graph.fill(&data, 1).add().unwrap();
+        graph.repeat(5, &body).add().unwrap();
+        graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+        let expected: Vec<_> = (0..5).map(|turn| stirred(1, turn * STIRS, 4)).collect();
+        assert_eq!(*seen.lock().unwrap(), expected, "nested: {nested}");
+    }
+}
+
 /// Rule K5
 #[test]
 fn host_tasks_run_in_each_turn_and_see_the_turn_before() {

@@ -217,9 +217,9 @@ impl Deferred {
             let kept = |event: &u32| frame.kept.as_ref()?.event(*event as usize).cloned();
             let at = TaskAt { frame: at, flow: number, task };
             let mut events: RunnableTask = (at, waits.iter().filter_map(kept).collect());
-            // A task after another one is after `entered` already, and so is all of a body.
-            if events.1.is_empty() && flow.tasks[task].tasks.is_empty() && at.frame == ROOT {
-                events.1.extend(entered.clone());
+            // What comes before the whole flow: a task after another one is after that already.
+            if events.1.is_empty() && flow.tasks[task].tasks.is_empty() {
+                events.1.extend(if at.frame == ROOT { entered.clone() } else { frame.before.clone() });
             }
             events
         };

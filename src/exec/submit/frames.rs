@@ -42,6 +42,9 @@ pub(in crate::exec) struct Frame {
     /// The end of the partition that was enqueued last, on one queue: in this run, in a turn of a body inside it, or in a
     /// turn before it.
     pub(in crate::exec) last: Option<DriverEvent>,
+    /// The end of the turns before, if the host has not read something behind it. A task that waits for nothing in its
+    /// body waits for this.
+    pub(in crate::exec) before: Option<DriverEvent>,
     /// Whether something in it failed.
     pub(in crate::exec) failed: bool,
     /// The branch or loop whose turn it is, and how many turns came before. None for the graph itself.
@@ -56,7 +59,7 @@ pub(in crate::exec) struct Frames {
 impl Frame {
     fn new(number: usize, flow: &Flow, kept: Option<Box<StreamEvents>>, of: Option<(TaskAt, u64)>) -> Self {
         let frontier = Frontier::new(flow);
-        Self { flow: number, frontier, kept, last: None, failed: false, of }
+        Self { flow: number, frontier, kept, last: None, before: None, failed: false, of }
     }
 }
 
@@ -74,7 +77,7 @@ impl Frames {
         kept: Option<Box<StreamEvents>>,
         Turn { of, turns, last, .. }: Turn,
     ) -> usize {
-        let frame = Frame { last, ..Frame::new(number, flow, kept, Some((of, turns))) };
+        let frame = Frame { before: last.clone(), last, ..Frame::new(number, flow, kept, Some((of, turns))) };
         match self.frames.iter().position(Option::is_none) {
             Some(free) => {
                 self.frames[free] = Some(frame);
