@@ -380,9 +380,15 @@ fn bad_conditions_and_bodies_are_refused() {
     refused(graph.when(&empty, &body).add().unwrap_err(), |cause| matches!(cause, BuildCause::ConditionEmpty));
     let bytes = Buffer::<u8>::new(&bench.queue, 8).unwrap();
     let misplaced = bytes.slice(2..6).unwrap().cast::<u32>().unwrap();
-    for error in
-        [graph.when(&misplaced, &body).add().unwrap_err(), bench.queue.when(&misplaced, |_| Ok(())).unwrap_err()]
-    {
+    // A queue names the same call as a graph.
+    let queue = &bench.queue;
+    for (what, error) in [
+        ("when", graph.when(&misplaced, &body).add().unwrap_err()),
+        ("when", queue.when(&misplaced, |_| Ok(())).unwrap_err()),
+        ("switch", queue.switch(&misplaced, 2, |_, _| Ok(())).unwrap_err()),
+        ("repeat_while", queue.repeat_while(&misplaced, |_| Ok(())).unwrap_err()),
+    ] {
+        assert!(error.to_string().contains(&format!("`{what}`")), "{error}");
         refused(error, |cause| matches!(cause, BuildCause::ConditionMisaligned { offset: 2 }));
     }
     let other = Bench::new();

@@ -1,6 +1,8 @@
 //! Branches and loops on queues: decided here where the queue executes, and nodes where it records.
 
-use crate::cl::memory::region::AsSource;
+use std::sync::Arc;
+
+use crate::cl::memory::region::{AsSource, Region};
 use crate::command::ControlKind;
 use crate::error::{BuildError, Result};
 use crate::exec::build::options::Finalize;
@@ -50,7 +52,7 @@ impl Queue {
             let bodies = vec![self.body(then)?];
             return self.branch(ControlKind::When, condition, bodies);
         }
-        if self.number(condition)? != 0 {
+        if self.number(ControlKind::When, condition)? != 0 {
             then(self)?;
         }
         Ok(None)
@@ -72,7 +74,7 @@ impl Queue {
             let bodies = vec![self.body(then)?, self.body(otherwise)?];
             return self.branch(ControlKind::When, condition, bodies);
         }
-        if self.number(condition)? != 0 {
+        if self.number(ControlKind::When, condition)? != 0 {
             then(self)?
         } else {
             otherwise(self)?
@@ -97,7 +99,7 @@ impl Queue {
             let bodies = bodies.collect::<Result<Vec<Executable>>>()?;
             return self.branch(ControlKind::Switch, index, bodies);
         }
-        let number = self.number(index)? as usize;
+        let number = self.number(ControlKind::Switch, index)? as usize;
         if number < cases {
             case(self, number)?;
         }
@@ -115,14 +117,14 @@ impl Queue {
         condition: &impl AsSource<T>,
         mut body: impl FnMut(&Queue) -> Result<()>,
     ) -> Result<Option<Loop>> {
+        let kind = ControlKind::While { at_least_once: false, at_most: None };
         if self.is_recorded() {
             let bodies = vec![self.body(body)?];
-            let kind = ControlKind::While { at_least_once: false, at_most: None };
-            let request =
-                Control::new(kind, Some(condition.region()), bodies.iter().map(Executable::as_body).collect());
-            return Ok(self.control(request)?.map(|node| Loop::new(node, bodies.into())));
+            return Ok(self
+                .control(kind, Some(condition.region()), bodies)?
+                .map(|(node, bodies)| Loop::new(node, bodies)));
         }
-        while self.number(condition)? != 0 {
+        while self.number(kind, condition)? != 0 {
             body(self)?;
         }
         Ok(None)
@@ -137,8 +139,8 @@ impl Queue {
     pub fn repeat(&self, turns: u64, mut body: impl FnMut(&Queue) -> Result<()>) -> Result<Option<Loop>> {
         if self.is_recorded() {
             let bodies = vec![self.body(body)?];
-            let request = Control::new(ControlKind::Repeat { turns }, None, vec![bodies[0].as_body()]);
-            return Ok(self.control(request)?.map(|node| Loop::new(node, bodies.into())));
+            let kind = ControlKind::Repeat { turns };
+            return Ok(self.control(kind, None, bodies)?.map(|(node, bodies)| Loop::new(node, bodies)));
         }
         (0..turns).try_for_each(|_| body(self))?;
         Ok(None)
@@ -162,20 +164,25 @@ impl Queue {
         condition: &impl AsSource<T>,
         bodies: Vec<Executable>,
     ) -> Result<Option<Branch>> {
-        let request = Control::new(kind, Some(condition.region()), bodies.iter().map(Executable::as_body).collect());
-        Ok(self.control(request)?.map(|node| Branch::new(node, bodies.into())))
+        Ok(self.control(kind, Some(condition.region()), bodies)?.map(|(node, bodies)| Branch::new(node, bodies)))
     }
 
     /// Records a branch or loop. If the recording has ended meanwhile, it runs, and there is no node.
-    fn control(&self, request: Control) -> Result<Option<Node>> {
+    fn control(
+        &self,
+        kind: ControlKind,
+        condition: Option<Region>,
+        bodies: Vec<Executable>,
+    ) -> Result<Option<(Node, Arc<[Executable]>)>> {
+        let request = Control::new(kind, condition, bodies.iter().map(Executable::as_body).collect());
         let submission = submit_alone(self, request, &[])?;
-        Ok(submission.parts().err().map(|event| event.node))
+        Ok(submission.parts().err().map(|event| (event.node, bodies.into())))
     }
 
     /// Returns the first number of some memory, behind everything on the queue.
-    fn number<T: Condition>(&self, condition: &impl AsSource<T>) -> Result<u32> {
+    fn number<T: Condition>(&self, kind: ControlKind, condition: &impl AsSource<T>) -> Result<u32> {
         // The same checks as of a node.
-        let request = Control::new(ControlKind::When, Some(condition.region()), Vec::new());
+        let request = Control::new(kind, Some(condition.region()), Vec::new());
         request.check(&self.target()).map_err(|cause| BuildError::new(request.subject(), cause))?;
         let mut number = [T::zeroed()];
         let before =

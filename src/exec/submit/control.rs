@@ -42,7 +42,9 @@ impl Deferred {
         let first = control.bodies.ends().0 as usize + 1;
         loop {
             if event_reaper::process_ends() {
-                // Drivers are torn down soon, and nobody sees the outcome any more.
+                // Drivers are torn down soon, and nobody sees the outcome any more. What was enqueued may still run, so
+                // the memory that it uses is never released.
+                std::mem::forget(Arc::clone(self));
                 return None;
             }
             let body = match self.next_turn(&turn, control, &values) {
@@ -198,7 +200,7 @@ impl Deferred {
         }
     }
 
-    /// Waits for the last command of a branch or loop, if a host task or another queue waits for it.
+    /// Waits for the last command of a branch or loop, if a host task waits for it.
     fn settle(&self, at: TaskAt, last: Option<DriverEvent>) -> Result<()> {
         let task = &self.exec.fixed.plan.flows[at.flow].tasks[at.task];
         match last.filter(|_| !task.then_tasks.is_empty()) {

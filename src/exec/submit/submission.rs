@@ -96,7 +96,8 @@ impl Submission {
     /// - [`SubmitError::CommandFailed`] with the error that the driver reported;
     /// - [`SubmitError::DependencyFailed`] if an event that it waited for failed, so that it did not run;
     /// - [`SubmitError::Enqueue`] if it had to wait before it could be enqueued, and then enqueueing failed;
-    /// - [`SubmitError::HostTask`], [`SubmitError::NativeCommand`], [`SubmitError::ExternalEvent`].
+    /// - [`SubmitError::HostTask`], [`SubmitError::NativeCommand`], [`SubmitError::ExternalEvent`];
+    /// - [`SubmitError::TooManyTurns`] of a loop with a bound, and [`SubmitError::Cancelled`].
     ///
     /// If it cannot be waited for:
     /// - [`RecordError::Recorded`] if the queue recorded;
@@ -208,8 +209,8 @@ impl Submission {
 
     /// Stops the submission at the next decision of a branch or loop: it fails with [`SubmitError::Cancelled`].
     ///
-    /// What is enqueued already still runs, so memory is as the last whole turn left it. A submission that has no branch
-    /// or loop, or that makes no decision any more, is not stopped, and ends as it would have. May be called from any
+    /// What is enqueued already still runs, so memory is as the last whole turn left it, of the loop that stops; loops
+    /// around it end within their turn. A submission that has no branch or loop, or that makes no decision any more, is not stopped, and ends as it would have. May be called from any
     /// thread, and again.
     ///
     /// ```

@@ -28,8 +28,8 @@ impl Graph {
     /// Starts a host task: a function that runs on the host after the nodes that it waits for, and before the nodes
     /// that wait for it.
     ///
-    /// The function runs on a thread of clgraph, once in each submission, and never twice at the same time. Submitting
-    /// returns without waiting for it. Declare the memory that the function uses by [`reads`](HostTaskNode::reads) and
+    /// The function runs on a thread of clgraph, once in each submission, in a body once in each turn, and never twice
+    /// at the same time. Submitting returns without waiting for it. Declare the memory that the function uses by [`reads`](HostTaskNode::reads) and
     /// [`writes`](HostTaskNode::writes), so that nodes that use the same memory wait for each other; or name the nodes
     /// to wait for.
     ///
