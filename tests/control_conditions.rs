@@ -1,0 +1,142 @@
+//! What branches and loops decide by: rules K2 and K6.
+
+mod common;
+
+use std::time::Duration;
+
+use clgraph::{Buffer, Error, Executable, Finalize, Memory, MemoryKind, SubmitError, device_global};
+use common::Bench;
+
+const LONG: Duration = Duration::from_secs(60);
+
+device_global! {
+    static GOES_ON: u32 = 1;
+}
+
+/// A body that fills a buffer.
+fn fills(bench: &Bench, buffer: &Buffer<u32>, value: u32) -> Executable {
+    let graph = bench.graph();
+    graph.fill(buffer, value).add().unwrap();
+    graph.finalize(Finalize::new()).unwrap()
+}
+
+/// Rule K2: a loop goes round once if its body sets the number to zero, whatever memory has the number.
+#[test]
+fn a_condition_is_in_any_memory() {
+    let bench = Bench::new();
+    /// A graph whose loop reads this memory.
+    macro_rules! loops {
+        ($memory:expr, $what:expr) => {{
+            let memory = $memory;
+            let body = bench.graph();
+            body.fill(&memory, 0_u32).add().unwrap();
+            let body = body.finalize(Finalize::new()).unwrap();
+            let graph = bench.graph();
+            graph.fill(&memory, 3_u32).add().unwrap();
+            let node = graph.repeat_while(&memory, &body).at_most(9).add().unwrap();
+            let none = graph.repeat_while(&memory, &body).at_most(9).add().unwrap();
+            let executable = graph.finalize(Finalize::new()).unwrap();
+            for _ in 0..2 {
+                let run = executable.submit(&bench.queue).unwrap();
+                run.wait_for(LONG).unwrap();
+                assert_eq!((run.turns(&node).unwrap(), run.turns(&none).unwrap()), (1, 0), "{}", $what);
+            }
+        }};
+    }
+    loops!(bench.buffer(&[0; 4]), "a buffer");
+    loops!(bench.buffer(&[0; 128]).slice(127..).unwrap(), "the end of a buffer");
+    let caps = bench.queue.device().caps();
+    let kinds: Vec<_> = MemoryKind::ALL.into_iter().filter(|kind| caps.has_memory(*kind)).collect();
+    assert!(!kinds.is_empty());
+    for kind in kinds {
+        loops!(Memory::<u32>::with_kind(&bench.queue, kind, 4).unwrap(), kind);
+    }
+    loops!(GOES_ON.on(&bench.queue).unwrap(), "a device global");
+}
+
+/// Rule K2: memory of the graph, which a branch reads.
+#[test]
+fn a_condition_is_in_memory_of_the_graph() {
+    let bench = Bench::new();
+    let out = bench.buffer(&[0; 4]);
+    let bodies = [1, 2].map(|value| fills(&bench, &out, value));
+    for (number, expected) in [(0_u32, 2), (5, 1)] {
+        let graph = bench.graph();
+        let decision = graph.alloc::<u32>(4).add().unwrap();
+        graph.fill(&decision, number).add().unwrap();
+        graph.when(&decision, &bodies[0]).otherwise(&bodies[1]).add().unwrap();
+        bench.run(&graph);
+        assert_eq!(bench.content(&out), [expected; 4], "{number}");
+    }
+}
+
+/// Rule K2: a negative number is true, and the index of no case.
+#[test]
+fn a_condition_may_be_negative() {
+    let bench = Bench::new();
+    let (taken, chosen) = (bench.buffer(&[0; 4]), bench.buffer(&[0; 4]));
+    let [then, otherwise] = [1, 2].map(|value| fills(&bench, &taken, value));
+    let cases = [7, 8].map(|value| fills(&bench, &chosen, value));
+    for (number, expected) in [(-1_i32, [1, 0]), (i32::MIN, [1, 0]), (0, [2, 7]), (1, [1, 8]), (2, [1, 0])] {
+        let decision = Buffer::from_slice(&bench.queue, &[number]).unwrap();
+        let graph = bench.graph();
+        graph.fill(&chosen, 0).add().unwrap();
+        graph.when(&decision, &then).otherwise(&otherwise).add().unwrap();
+        graph.switch(&decision, &cases).add().unwrap();
+        bench.run(&graph);
+        assert_eq!([&taken, &chosen].map(|buffer| bench.content(buffer)[0]), expected, "{number}");
+        // A queue decides alike.
+        bench.queue.enqueue_fill_buffer(&chosen, &[0], 0, 16, &[]).unwrap();
+        let fill = |buffer, value| {
+            move |queue: &clgraph::Queue| queue.enqueue_fill_buffer(buffer, &[value], 0, 16, &[]).map(drop)
+        };
+        bench.queue.when_else(&decision, fill(&taken, 1), fill(&taken, 2)).unwrap();
+        bench.queue.switch(&decision, 2, |queue, case| fill(&chosen, 7 + case as u32)(queue)).unwrap();
+        assert_eq!([&taken, &chosen].map(|buffer| bench.content(buffer)[0]), expected, "{number} on a queue");
+    }
+}
+
+/// Rule K6: how often a loop goes round, and its bound.
+#[test]
+fn the_number_of_turns_and_the_bound_are_updated() {
+    let bench = Bench::new();
+    let (data, on) = (bench.buffer(&[0]), bench.buffer(&[1]));
+    let body = fills(&bench, &data, 1);
+    let graph = bench.graph();
+    let times = graph.repeat(2, &body).add().unwrap();
+    let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    let turns = || {
+        let run = executable.submit(&bench.queue).unwrap();
+        run.wait_for(LONG).unwrap();
+        run.turns(&times).unwrap()
+    };
+    assert_eq!(turns(), 2);
+    for number in [5, 0, 3] {
+        let before = turns();
+        graph.repeat(number, &body).replace(&times).unwrap();
+        assert_eq!(turns(), before, "not before the update");
+        executable.update(&times).unwrap();
+        assert_eq!(turns(), number);
+    }
+
+    let graph = bench.graph();
+    let bounded = graph.repeat_while(&on, &body).at_most(2).add().unwrap();
+    let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    let fails_after = |most: u64| {
+        let run = executable.submit(&bench.queue).unwrap();
+        let error = run.wait_for(LONG).unwrap_err();
+        let Error::Submit(SubmitError::TooManyTurns { node, turns }) = &error else { panic!("{error}") };
+        assert_eq!((*node, *turns, run.turns(&bounded).unwrap()), (bounded.node(), most, most), "{error}");
+    };
+    fails_after(2);
+    graph.repeat_while(&on, &body).at_most(4).replace(&bounded).unwrap();
+    executable.update(&bounded).unwrap();
+    fails_after(4);
+    // The condition and the bound together: without a bound, and with nothing to do.
+    let off = bench.buffer(&[0]);
+    graph.repeat_while(&off, &body).at_least_once().replace(&bounded).unwrap();
+    executable.update(&bounded).unwrap();
+    let run = executable.submit(&bench.queue).unwrap();
+    run.wait_for(LONG).unwrap();
+    assert_eq!(run.turns(&bounded).unwrap(), 1);
+}
