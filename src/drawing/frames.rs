@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::{Node, Pattern, Picture};
 
-/// Frames in frames, at most: drawing goes into each.
+/// How deep frames nest in a drawing. Drawing recurses into frames.
 const DEPTH: usize = 6;
 
 /// A frame to be drawn.

@@ -6,8 +6,8 @@
 //!
 //! A branch or loop becomes its own node, its bodies, and an empty exit. A body is an empty entry and the nodes of its
 //! executable. The bodies are one after another, by edges: so whatever asks for an order between nodes of the flat graph gets
-//! the right answer for a branch or loop as a whole. Who asks what a body does by itself looks at the edges between its
-//! own nodes only ([`Flows`](crate::ir::flows::Flows)).
+//! the right answer for a branch or loop as a whole. Code that looks at one body by itself uses only
+//! the edges between the body's own nodes ([`Flows`](crate::ir::flows::Flows)).
 
 use std::sync::Arc;
 

@@ -12,9 +12,9 @@ use crate::cl::completion::event_reaper;
 use crate::cl::completion::workers::DeviceWait;
 use crate::cl::objects::event::DriverEvent;
 use crate::command::{Command, Control, ControlKind, Location};
-use crate::error::{DriverError, Error, Result, SubmitError};
+use crate::error::{Error, Result, SubmitError};
 use crate::exec::build::values::Values;
-use crate::exec::submit::deferred::Deferred;
+use crate::exec::submit::deferred::{Deferred, waited};
 use crate::exec::submit::frames::{ROOT, TaskAt, Turn};
 use crate::exec::submit::tasks::{Job, RunnableTask};
 use crate::ir::{Span, ViewId};
@@ -227,9 +227,4 @@ enum Entered {
     GoesOn(Vec<RunnableTask>),
     /// The submission has ended.
     Gone,
-}
-
-fn waited(outcome: Result<(), DriverError>) -> Result<()> {
-    let wrong = if event_reaper::is_over(&outcome) { SubmitError::CommandFailed } else { SubmitError::Driver };
-    outcome.map_err(|error| wrong(error).into())
 }

@@ -387,8 +387,9 @@ impl Deferred {
         let (work, failure) = (progress.work.take(), progress.failure.take());
         drop(progress);
         let Some(mut work) = work else { return };
-        let is_over = event_reaper::is_over(&outcome);
-        if let (Err(error), false) = (&outcome, is_over) {
+        if let Err(error) = &outcome
+            && !event_reaper::is_over(&outcome)
+        {
             // Nobody can know when the driver is done with what it runs.
             let (values, recorded) = (Arc::clone(&work.snapshot.values), work.snapshot.recorded.clone());
             let bindings = (work.bindings.slots.clone(), std::mem::take(&mut work.bindings.inputs));
@@ -399,9 +400,14 @@ impl Deferred {
             work.retained.leak(error);
             event_reaper::leak(error, (values, recorded, bindings, Arc::clone(&self.exec)));
         }
-        let outcome = outcome.map_err(if is_over { SubmitError::CommandFailed } else { SubmitError::Driver });
-        work.end(&self.state, failure.map_or(outcome.map_err(Error::from), Err));
+        work.end(&self.state, failure.map_or_else(|| waited(outcome), Err));
     }
+}
+
+/// Returns the outcome of work from that of waiting for it, which the driver may refuse.
+pub(in crate::exec) fn waited(outcome: Result<(), DriverError>) -> Result<()> {
+    let wrong = if event_reaper::is_over(&outcome) { SubmitError::CommandFailed } else { SubmitError::Driver };
+    outcome.map_err(|error| wrong(error).into())
 }
 
 impl DeferredProgress {

@@ -23,7 +23,7 @@ use crate::command::Command;
 use crate::error::{DriverError, Result, SubmitError};
 use crate::exec::submit::bindings::{External, SubmissionBindings};
 use crate::exec::submit::blocker::Blocker;
-use crate::exec::submit::deferred::Deferred;
+use crate::exec::submit::deferred::{Deferred, waited};
 use crate::exec::submit::frames::{Frame, ROOT, TaskAt, Turn};
 use crate::exec::submit::user_event::ReservedUserEvent;
 use crate::graph::nodes::host_task::{TaskFn, TaskSubmission};
@@ -189,11 +189,10 @@ impl Deferred {
                 event_reaper::when_done(event.clone(), move |_| this.start_task((task, again)));
                 return Called::Later;
             }
-            let outcome = event.wait_surely();
+            let outcome = waited(event.wait_surely());
             drop(waits);
-            let wrong = if event_reaper::is_over(&outcome) { SubmitError::CommandFailed } else { SubmitError::Driver };
-            if let Err(error) = outcome {
-                return Called::Ended(Err(wrong(error).into()));
+            if outcome.is_err() {
+                return Called::Ended(outcome);
             }
         }
         let event = events.last().cloned();
