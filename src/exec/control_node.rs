@@ -86,17 +86,17 @@ impl Graph {
     /// # use clgraph::{Buffer, Finalize, Graph, Program, Queue};
     /// # let queue = Queue::new(&clgraph::best_device()?)?;
     /// // Newton's method for a square root, until it does not change.
-    /// let source = "kernel void step(global float *x, global uint *goes_on) {
+    /// let source = "kernel void iterate(global float *x, global uint *goes_on) {
     ///     const float next = 0.5f * (*x + 2.0f / *x);
     ///     *goes_on = fabs(next - *x) > 1e-6f;
     ///     *x = next;
     /// }";
-    /// let step = Program::from_source(&queue, source)?.kernel("step")?;
+    /// let iterate = Program::from_source(&queue, source)?.kernel("iterate")?;
     /// let x = Buffer::from_slice(&queue, &[1.0_f32])?;
     /// let goes_on = Buffer::from_slice(&queue, &[1_u32])?;
     /// let body = Graph::new(&queue)?;
     /// // SAFETY: one work-item touches one element of each buffer.
-    /// unsafe { body.kernel(&step).read_write(&x).write(&goes_on).range(1).add()? };
+    /// unsafe { body.kernel(&iterate).read_write(&x).write(&goes_on).range(1).add()? };
     /// let body = body.finalize(Finalize::new())?;
     ///
     /// let graph = Graph::new(&queue)?;
