@@ -106,6 +106,18 @@ macro_rules! with_number {
     };
 }
 
+/// Returns where the node and the handle of a branch or loop go.
+///
+/// # Safety
+/// **caller**: as of [`pointers::target`].
+unsafe fn targets<'a>(
+    node: *mut clg_node,
+    control: *mut clg_control,
+) -> Outcome<(Target<'a, clg_node>, Target<'a, clg_control>)> {
+    // SAFETY: **caller**.
+    unsafe { Ok((pointers::target("node", node)?, pointers::target("control", control)?)) }
+}
+
 /// Adds the node of a builder, or gives its decision to the node that the options name.
 macro_rules! add_or_replace {
     ($builder:expr, $options:expr, $node:expr, $control:expr) => {{
@@ -152,7 +164,7 @@ pub unsafe extern "C" fn clg_graph_when(
 ) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
-        let (node, control) = unsafe { (pointers::target("node", node)?, pointers::target("control", control)?) };
+        let (node, control) = unsafe { targets(node, control) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         let then = handle::get::<Executable>(then.addr())?;
         // SAFETY: **caller**.
@@ -182,7 +194,7 @@ pub unsafe extern "C" fn clg_graph_switch(
 ) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
-        let (node, control) = unsafe { (pointers::target("node", node)?, pointers::target("control", control)?) };
+        let (node, control) = unsafe { targets(node, control) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         // SAFETY: **caller**.
         let cases = unsafe { pointers::list("cases", cases, num_cases) }?.iter().enumerate().map(|(number, case)| {
@@ -218,7 +230,7 @@ pub unsafe extern "C" fn clg_graph_repeat_while(
 ) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
-        let (node, control) = unsafe { (pointers::target("node", node)?, pointers::target("control", control)?) };
+        let (node, control) = unsafe { targets(node, control) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         let body = handle::get::<Executable>(body.addr())?;
         // SAFETY: **caller**.
@@ -249,7 +261,7 @@ pub unsafe extern "C" fn clg_graph_repeat(
 ) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
-        let (node, control) = unsafe { (pointers::target("node", node)?, pointers::target("control", control)?) };
+        let (node, control) = unsafe { targets(node, control) }?;
         let graph = handle::get::<Graph>(graph.addr())?;
         let body = handle::get::<Executable>(body.addr())?;
         // SAFETY: **caller**.
@@ -355,7 +367,7 @@ pub unsafe extern "C" fn clg_queue_when(
 ) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
-        let (node, control) = unsafe { (pointers::target("node", node)?, pointers::target("control", control)?) };
+        let (node, control) = unsafe { targets(node, control) }?;
         let then = then.ok_or_else(|| Failure::null("then"))?;
         let queue = handle::get::<Queue>(queue.addr())?;
         let made = with_number!(condition, |number| decided(|failed| {
@@ -388,7 +400,7 @@ pub unsafe extern "C" fn clg_queue_switch(
 ) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
-        let (node, control) = unsafe { (pointers::target("node", node)?, pointers::target("control", control)?) };
+        let (node, control) = unsafe { targets(node, control) }?;
         let function = function.ok_or_else(|| Failure::null("function"))?;
         let queue = handle::get::<Queue>(queue.addr())?;
         let made = with_number!(index, |number| decided(|failed| {
@@ -415,7 +427,7 @@ pub unsafe extern "C" fn clg_queue_repeat_while(
 ) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
-        let (node, control) = unsafe { (pointers::target("node", node)?, pointers::target("control", control)?) };
+        let (node, control) = unsafe { targets(node, control) }?;
         let body = body.ok_or_else(|| Failure::null("body"))?;
         let queue = handle::get::<Queue>(queue.addr())?;
         let made = with_number!(condition, |number| decided(|failed| {
@@ -441,7 +453,7 @@ pub unsafe extern "C" fn clg_queue_repeat(
 ) -> clg_status {
     enter(|| {
         // SAFETY: **caller**.
-        let (node, control) = unsafe { (pointers::target("node", node)?, pointers::target("control", control)?) };
+        let (node, control) = unsafe { targets(node, control) }?;
         let body = body.ok_or_else(|| Failure::null("body"))?;
         let queue = handle::get::<Queue>(queue.addr())?;
         let made = decided(|failed| queue.repeat(turns, |queue| failed.call(queue, |queue| body(queue, user))))?;

@@ -347,8 +347,8 @@ pub unsafe extern "C" fn clg_executable_submit(
         }
         if event.is_some() && is_recorded {
             return Err(Failure::invalid(
-                "the queue records, so the submission becomes a node, which has no `cl_event`: pass null for `event`, \
-                 and take `submission` instead",
+                "the submission becomes a node, because the queue records or it waits for a recorded command, and a node \
+                 has no `cl_event`: pass null for `event`, and take `submission` instead",
             ));
         }
         if event.is_none() && submission.is_none() {

@@ -203,7 +203,7 @@ pub(crate) fn end_child(status: c_int) {
     }
 }
 
-/// Calls a function of the program whose submission fails if it returns anything but 0, or says `clg_fail`.
+/// Calls a function of the program whose submission, or call of a queue, fails if it returns anything but 0, or says `clg_fail`.
 pub(crate) fn call_program(function: impl FnOnce() -> c_int) -> Result<(), String> {
     let _ = REASONS.try_with(|reasons| reasons.borrow_mut().push(None));
     let status = function();

@@ -12,7 +12,7 @@ use crate::errors::{self, invalid, type_of, wrong_type};
 use crate::executable::Executable;
 use crate::gate::{self, Own, call, check};
 use crate::graph::Graph;
-use crate::held::{Held, Holder};
+use crate::held::{ExecutableHeld, Held, Holder};
 use crate::memory::{self, Place, Scope};
 use crate::node::{self, Node, SubGraph};
 use crate::queue::{Pause, Queue};
@@ -169,6 +169,8 @@ type With<'a, 'py> = (Option<&'a str>, Option<&'a Bound<'py, PyAny>>, Option<&'a
 macro_rules! add {
     ($graph:expr, $py:expr, $builder:expr, $with:expr, $number:expr, $bodies:expr, $class:ident($kind:expr)) => {{
         let (graph, py, (label, after, replaces)): (&Graph, Python<'_>, With<'_, '_>) = ($graph, $py, $with);
+        let bodies: Vec<&ExecutableHeld> = $bodies.into_iter().map(|body| body.get().held()).collect();
+        let _nesting: Vec<_> = bodies.iter().map(|body| body.nesting()).collect();
         let builder = options!($builder, label, node::after(after)?);
         let number: Option<&Place> = $number;
         let made = match replaces {
@@ -190,9 +192,7 @@ macro_rules! add {
                 old.clone().unbind()
             }
         };
-        for body in $bodies {
-            body.get().held().nest(py, graph.held().get().held());
-        }
+        bodies.iter().for_each(|body| body.nest(py, graph.held().get().held()));
         Ok(made)
     }};
 }
@@ -294,10 +294,12 @@ impl Calling<'_> {
     /// Calls a function with the queue that it has to use.
     fn call(&self, queue: &rust::Queue, index: usize) -> rust::Result<()> {
         let is_recorded = self.recording.take().is_some();
-        let called = Python::attach(|py| self.functions.call(py, queue, index));
+        // The interpreter may be at its end: then the call ends too, and nobody sees how.
+        let called = Python::try_attach(|py| self.functions.call(py, queue, index));
         if is_recorded {
             self.recording.replace(Some(self.pause.read().unwrap_or_else(PoisonError::into_inner)));
         }
+        let Some(called) = called else { return Err(SubmitError::NotComplete.into()) };
         called.map_err(|error| {
             self.raised.set(Some(error));
             // It ends the call, and nobody sees it.
@@ -344,6 +346,8 @@ impl Functions {
     ) -> PyResult<Option<R>> {
         check()?;
         let queue = self.queue.get();
+        // Which of these graphs has got the bodies is known afterwards.
+        let before = Held::of_recordings(&queue.queue);
         let (outcome, raised, was_recorded) = py.detach(|| {
             let pause = queue.pause();
             let recording = pause.read().unwrap_or_else(PoisonError::into_inner);
@@ -360,7 +364,8 @@ impl Functions {
         }
         let node = outcome.map_err(errors::of)?;
         if node.is_some() {
-            let graphs = Held::of_recordings(&queue.queue);
+            // Also a recording that has begun meanwhile.
+            let graphs = before.iter().chain(&Held::of_recordings(&queue.queue)).cloned().collect::<Vec<_>>();
             graphs.iter().for_each(|graph| graph.keep_all(self.held.clone_ref(py)));
         } else if was_recorded {
             // The recording has ended meanwhile, so the bodies run now. What they use is kept until they have ended.

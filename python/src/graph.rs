@@ -307,6 +307,7 @@ impl Graph {
         py: Python<'_>,
     ) -> PyResult<Py<SubGraph>> {
         let sub = options!(self.graph.sub_graph(&executable.executable), label, node::after(after)?);
+        let _nesting = executable.held().nesting();
         let sub = self.add(py, || sub.add())?;
         executable.held().nest(py, self.held.get().held());
         SubGraph::make(py, sub)

@@ -215,6 +215,15 @@ pub(crate) struct ExecutableHeld {
     updates: Updates,
 }
 
+/// An executable that may become a part of a graph.
+pub(crate) struct Nesting<'a>(&'a ExecutableHeld);
+
+impl Drop for Nesting<'_> {
+    fn drop(&mut self) {
+        self.0.nested.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// The updates from graphs. Which one came last is known if no two run at a time.
 #[derive(Default)]
 struct Updates {
@@ -236,6 +245,12 @@ impl ExecutableHeld {
 
     fn inner(&self) -> MutexGuard<'_, Vec<Py<Holder>>> {
         lock(&self.all.get().0.inner)
+    }
+
+    /// The executable may become a part of a graph, until this is dropped: no update drops what the graph may have then.
+    pub(crate) fn nesting(&self) -> Nesting<'_> {
+        self.nested.fetch_add(1, Ordering::Relaxed);
+        Nesting(self)
     }
 
     /// Has a graph keep it that the executable becomes a part of. That may be its own graph, which does not keep itself.
@@ -335,12 +350,9 @@ impl ExecutableHeld {
         queue: &rust::Queue,
         submit: impl FnOnce() -> rust::Result<rust::Submission> + Send,
     ) -> PyResult<Submission> {
-        // Which of these graphs has got it is known afterwards. Until then no update drops what it may have.
-        let recordings = Held::of_recordings(queue);
-        self.nested.fetch_add(recordings.len(), Ordering::Relaxed);
-        let run = self.run(py, submit);
-        self.nested.fetch_sub(recordings.len(), Ordering::Relaxed);
-        let run = run?;
+        // Which of these graphs has got it is known afterwards.
+        let (recordings, _nesting) = (Held::of_recordings(queue), self.nesting());
+        let run = self.run(py, submit)?;
         if run.is_recorded() {
             // Also a recording that has begun meanwhile.
             recordings.iter().chain(&Held::of_recordings(queue)).for_each(|held| self.nest(py, held));

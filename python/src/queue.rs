@@ -371,7 +371,7 @@ impl Queue {
     ///
     /// A queue that executes waits for its commands, reads the number, and calls one function or none. A queue that
     /// records calls each function once: what it asks for becomes a body of a branch (`Graph.when`), which is returned. The
-    /// function gets the queue to use, and an exception that it raises leaves this call.
+    /// function gets the queue to use, and the call raises what the function raises.
     #[pyo3(signature = (flag, then, otherwise=None))]
     fn when(
         slf: &Bound<'_, Self>,

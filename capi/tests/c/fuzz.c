@@ -2,8 +2,9 @@
  * defect of clgraph, and one on a null handle is an error. Calls that would wait for what nobody does are left out. */
 #include "common.h"
 #include <pthread.h>
+#include <stdatomic.h>
 
-enum { THREADS = 1000, CALLS = 128, EACH = 4, CASES = 138 };
+enum { THREADS = 1000, CALLS = 128, EACH = 4, CASES = 140 };
 
 enum type {
     QUEUE, KERNEL, MEMORY, PARAMETER, USER_EVENT, GRAPH, TASK, EXECUTABLE, SUBMISSION, EVENT, IMAGE, SAMPLER, PENDING, PROGRAM, GLOBAL, GROUP,
@@ -118,9 +119,10 @@ static int native(const clg_native_target *target, void *user) {
     return target->num_memory > 5;
 }
 
-/* A body of a queue. Some fail, so that loops end. */
+/* A body of a queue. Some calls fail, so that loops end. */
 static int of_case(clg_queue queue, size_t index, void *user) {
-    uint64_t state = (uint64_t)(uintptr_t)queue * 0x9e3779b97f4a7c15u + index;
+    static atomic_size_t calls;
+    uint64_t state = (uint64_t)atomic_fetch_add(&calls, 1) * 0x9e3779b97f4a7c15u + index;
     uint32_t number = (uint32_t)next(&state) % 2;
     (void)user;
     look(clg_enqueue_fill_buffer(queue, any_range(&state), &number, 4, 0, NULL, NULL), queue);
@@ -369,6 +371,8 @@ static void *misuse(void *seed) {
         case 134: status = clg_submission_cancel(ON(SUBMISSION)); break;
         case 135: status = clg_queue_when(ON(QUEUE), range, body, n ? body : NULL, NULL, node, MAKES(CONTROL)); break;
         case 136: status = n ? clg_queue_switch(ON(QUEUE), range, n, of_case, NULL, node, MAKES(CONTROL)) : clg_control_retain(ON(CONTROL)); break;
+        case 137: status = clg_queue_repeat(ON(QUEUE), n, body, NULL, node, MAKES(CONTROL)); break;
+        case 138: status = clg_queue_repeat_while(ON(QUEUE), range, body, NULL, node, MAKES(CONTROL)); break;
         default: status = clg_graph_to_dot(ON(GRAPH), CLG_DRAWING_BRIEF, 0, NULL, &size);
         }
         look(status, on);
