@@ -1,13 +1,15 @@
-//! Random programs with branches and loops, by every path, against an eager model: rules K1 to K7.
+//! Random programs with branches and loops, by every path, against an eager model: rules K1 to K5 and K9. Host tasks look at
+//! memory by another queue, so they see whether what is before them, in their turn or an earlier one, is over.
 
 mod common;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clgraph::{
-    Branch, Buffer, Error, Executable, Finalize, Graph, HostRead, Kernel, Loop, Path, SubGraph, SubmitError,
+    Branch, Buffer, Error, Executable, Finalize, Graph, HostRead, HostTaskContext, Kernel, Loop, Path, Queue, Result,
+    SubGraph, SubmitError,
 };
 use common::Bench;
 use fastrand::Rng;
@@ -76,11 +78,20 @@ fn program(rng: &mut Rng, depth: usize) -> Vec<Step> {
         .collect()
 }
 
-/// The memory and the calls of host tasks, as a plain program changes them.
+/// A number for a call of a host task and what it sees. The sum of them does not depend on the order of tasks that wait for
+/// different memory.
+fn seen(buffer: usize, content: &[u32]) -> u64 {
+    let all = content.iter().fold(buffer as u64 + 1, |sum, value| {
+        sum.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(*value) + 1)
+    });
+    all ^ (all >> 31)
+}
+
+/// The memory, and what host tasks see, as a plain program changes them.
 #[derive(Clone)]
 struct Model {
     memory: Vec<[u32; LEN]>,
-    calls: usize,
+    seen: u64,
     /// How many turns the branches and loops of the outermost program had, in order.
     turns: Vec<u64>,
 }
@@ -105,7 +116,7 @@ impl Model {
                 }
                 Step::CountDown(b) => self.memory[*b][0] = self.memory[*b][0].saturating_sub(1),
                 Step::Copy(from, into) => self.memory[*into] = self.memory[*from],
-                Step::Task(_) => self.calls += 1,
+                Step::Task(b) => self.seen = self.seen.wrapping_add(seen(*b, &self.memory[*b])),
                 Step::Part(inner) => self.run(inner, depth + 1)?,
                 Step::When(flag, then, otherwise) => {
                     let body = if self.memory[*flag][0] != 0 { Some(then) } else { otherwise.as_ref() };
@@ -155,7 +166,9 @@ struct Builder<'a> {
     bench: &'a Bench,
     buffers: Vec<Buffer<u32>>,
     kernels: [Kernel; 3],
-    calls: Arc<AtomicUsize>,
+    /// For host tasks.
+    queue: Queue,
+    seen: Arc<AtomicU64>,
     options: Finalize,
 }
 
@@ -188,11 +201,13 @@ impl Builder<'_> {
                 },
                 Step::Copy(from, into) => drop(graph.copy(buffer(*from), buffer(*into)).add().unwrap()),
                 Step::Task(b) => {
-                    let calls = Arc::clone(&self.calls);
-                    let call = move |_: &clgraph::HostTaskContext<'_>| {
-                        calls.fetch_add(1, Ordering::SeqCst);
+                    let (sum, queue, memory, b) = (Arc::clone(&self.seen), self.queue.clone(), buffer(*b).clone(), *b);
+                    let look = move |_: &HostTaskContext<'_>| -> Result<()> {
+                        let content = queue.enqueue_read_buffer_owned(&memory, 0, LEN, &[])?.wait()?;
+                        sum.fetch_add(seen(b, &content), Ordering::SeqCst);
+                        Ok(())
                     };
-                    graph.host_task(call).reads(buffer(*b)).add().unwrap();
+                    graph.host_task(look).reads(buffer(b)).add().unwrap();
                 }
                 Step::Part(inner) => {
                     let _: SubGraph = graph.sub_graph(&self.body(inner)).add().unwrap();
@@ -231,8 +246,8 @@ fn check(bench: &Bench, steps: &[Step], path: Path, updatable: bool, rng: &mut R
     let options = if updatable { options.updatable() } else { options };
     let kernels = ["stir", "add", "count_down"].map(|name| bench.kernel(name));
     let buffers: Vec<Buffer<u32>> = (0..BUFFERS).map(|_| bench.buffer(&[0; LEN])).collect();
-    let calls = Arc::new(AtomicUsize::new(0));
-    let builder = Builder { bench, buffers, kernels, calls, options: options.clone() };
+    let (queue, sum) = (bench.another_queue(false), Arc::new(AtomicU64::new(0)));
+    let builder = Builder { bench, buffers, kernels, queue, seen: sum, options: options.clone() };
     let graph = bench.graph();
     let handles = builder.add(&graph, steps);
     let reads: Vec<HostRead<u32>> = builder.buffers.iter().map(|buffer| graph.read(buffer).add().unwrap()).collect();
@@ -242,9 +257,9 @@ fn check(bench: &Bench, steps: &[Step], path: Path, updatable: bool, rng: &mut R
         for (buffer, content) in builder.buffers.iter().zip(&memory) {
             bench.queue.enqueue_write_buffer(buffer, 0, content, &[]).unwrap();
         }
-        let mut model = Model { memory, calls: 0, turns: Vec::new() };
+        let mut model = Model { memory, seen: 0, turns: Vec::new() };
         let expected = model.run(steps, 0);
-        builder.calls.store(0, Ordering::SeqCst);
+        builder.seen.store(0, Ordering::SeqCst);
         let run = executable.submit(&bench.queue).unwrap();
         let outcome = run.wait_for(LONG);
         if expected.is_err() {
@@ -265,10 +280,10 @@ fn check(bench: &Bench, steps: &[Step], path: Path, updatable: bool, rng: &mut R
                 Handle::Loop(repeat) => run.turns(repeat).unwrap(),
             })
             .collect();
-        let calls = builder.calls.load(Ordering::SeqCst);
+        let seen = builder.seen.load(Ordering::SeqCst);
         assert_eq!(
-            (found, turns, calls),
-            (model.memory.iter().map(|of| of.to_vec()).collect(), model.turns, model.calls),
+            (found, turns, seen),
+            (model.memory.iter().map(|of| of.to_vec()).collect(), model.turns, model.seen),
             "{path}, {steps:#?}"
         );
     }
