@@ -1402,7 +1402,7 @@ enum clg_status clg_enqueue_map_image(clg_queue queue,
 
 // Maps memory for the function of a host task, until that function returns. The task has declared that it uses the memory:
 // that it reads for CLG_MAP_READ, that it writes for CLG_MAP_WRITE_INVALIDATE, and both for CLG_MAP_WRITE. `mode` is a
-// `clg_map_mode`.
+// `clg_map_mode`. If the memory cannot be unmapped, the task fails.
 //
 // The caller's promise:
 // The memory is written only if the mode says so, nobody uses what is mapped after the function has returned, and nothing
@@ -1793,7 +1793,7 @@ enum clg_status clg_sub_graph_retain(clg_sub_graph object);
 enum clg_status clg_sub_graph_release(clg_sub_graph object);
 
 // Adds all commands of an executable as one node. `node` and `sub_graph` may be null; `sub_graph` is for the inputs,
-// results and events of the executable.
+// results, events, branches and loops of the executable.
 //
 // The caller's promise:
 // The pointers are null or point to what their types say.

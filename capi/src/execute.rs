@@ -508,7 +508,7 @@ pub extern "C" fn clg_sub_graph_release(object: clg_sub_graph) -> clg_status {
 }
 
 /// Adds all commands of an executable as one node. `node` and `sub_graph` may be null; `sub_graph` is for the inputs,
-/// results and events of the executable.
+/// results, events, branches and loops of the executable.
 ///
 /// # Safety
 /// The pointers are null or point to what their types say.

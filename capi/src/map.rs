@@ -319,7 +319,7 @@ pub unsafe extern "C" fn clg_enqueue_map_image(
 
 /// Maps memory for the function of a host task, until that function returns. The task has declared that it uses the memory:
 /// that it reads for CLG_MAP_READ, that it writes for CLG_MAP_WRITE_INVALIDATE, and both for CLG_MAP_WRITE. `mode` is a
-/// `clg_map_mode`.
+/// `clg_map_mode`. If the memory cannot be unmapped, the task fails.
 ///
 /// # Safety
 /// The memory is written only if the mode says so, nobody uses what is mapped after the function has returned, and nothing
@@ -338,7 +338,7 @@ pub unsafe extern "C" fn clg_task_map(
         let at = with_mode!(mode, |mode| with_slice!(memory, |memory| task.map(|context| {
             // SAFETY: **caller**: the promise of this function.
             let mut mapped = unsafe { context.map::<u8, _>(memory, mode) }?;
-            Ok((clg_mapped::of_bytes(&mut mapped), mapped))
+            Ok((clg_mapped::of_bytes(&mut mapped), move || mapped.unmap()))
         })))?;
         place.set(at);
         Ok(())
@@ -364,7 +364,7 @@ pub unsafe extern "C" fn clg_task_map_image(
         let at = with_mode!(mode, |mode| task.map(|context| {
             // SAFETY: **caller**: the promise of this function.
             let mut mapped = unsafe { context.map_image::<u8, _>(&image, origin, region, mode) }?;
-            Ok((clg_mapped::of_image(&mut mapped, row_bytes), mapped))
+            Ok((clg_mapped::of_image(&mut mapped, row_bytes), move || mapped.unmap()))
         }))?;
         place.set(at);
         Ok(())

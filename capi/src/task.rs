@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rust::{Graph, HostRead, HostTaskContext, HostTaskNode, HostWrite, Queue, SubmitError};
+use rust::{DriverError, Graph, HostRead, HostTaskContext, HostTaskNode, HostWrite, Queue, SubmitError};
 
 use crate::event::{clg_event, wait_list};
 use crate::graph::{add_or_replace, clg_graph, clg_node, clg_node_options, give_node, options, with_options};
@@ -22,8 +22,8 @@ pub(crate) struct Task(Arc<Mutex<Option<Context>>>);
 /// What a task has while its function runs.
 struct Context {
     address: *const HostTaskContext<'static>,
-    /// What the function has mapped.
-    mapped: Vec<Box<dyn Send>>,
+    /// How to unmap what the function has mapped.
+    mapped: Vec<Box<dyn FnOnce() -> Result<(), DriverError> + Send>>,
 }
 
 // SAFETY: the address is used under the lock of the task only, and taken away under that lock before the context ends. What
@@ -98,24 +98,27 @@ impl Task {
         call(unsafe { &*context.address })
     }
 
-    /// Maps something until the function returns.
-    pub(crate) fn map<R, M: Send + 'static>(
+    /// Maps something until the function returns. `map` also returns how to unmap it.
+    pub(crate) fn map<R, U: FnOnce() -> Result<(), DriverError> + Send + 'static>(
         &self,
-        map: impl FnOnce(&HostTaskContext<'_>) -> Outcome<(R, M)>,
+        map: impl FnOnce(&HostTaskContext<'_>) -> Outcome<(R, U)>,
     ) -> Outcome<R> {
         let mut context = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let context = context.as_mut().ok_or_else(has_returned)?;
         // SAFETY: as above.
-        let (result, mapped) = map(unsafe { &*context.address })?;
-        context.mapped.push(Box::new(mapped));
+        let (result, unmap) = map(unsafe { &*context.address })?;
+        context.mapped.push(Box::new(unmap));
         Ok(result)
     }
 
-    /// Takes the context away, and unmaps what the function has mapped.
-    fn end(&self) {
+    /// Takes the context away, and unmaps what the function has mapped. What was written is lost if the driver refuses.
+    fn end(&self) -> Result<(), String> {
         let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Without the lock: other threads of the program may ask for the task meanwhile.
-        drop(ended);
+        let mapped = ended.map(|context| context.mapped).unwrap_or_default();
+        let outcomes: Vec<_> = mapped.into_iter().map(|unmap| unmap()).collect();
+        let outcome: Result<(), DriverError> = outcomes.into_iter().collect();
+        outcome.map_err(|error| format!("what the task mapped cannot be unmapped: {error}"))
     }
 }
 
@@ -137,10 +140,10 @@ pub(crate) fn run_as_task(
     let task = Task(Arc::new(Mutex::new(Some(Context { address, mapped: Vec::new() }))));
     let handle = handle::new(task.clone()).map_err(|failure| failure.into_text())?;
     let outcome = call_program(|| function(handle as clg_task));
-    task.end();
+    let unmapped = task.end();
     // The program may have released it; then the handle is dead already.
     let _ = handle::release::<Task>(handle);
-    outcome
+    outcome.and(unmapped)
 }
 
 /// Declares the use of memory at a builder of a host task or of a native command.

@@ -38,12 +38,15 @@ fn compiled(compiler: &str, options: &[&str], folder: &str, source: &str) -> Pat
     if let Err(error) = std::os::unix::fs::symlink("libclgraph.so", &name) {
         assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists, "{}: {error}", name.display());
     }
+    // Another test may compile or run the same program meanwhile: it is there as a whole, or not at all.
+    let thread = std::thread::current().id();
+    let unfinished = program.with_extension(format!("{}-{thread:?}", std::process::id()));
     let mut command = Command::new(compiler);
     command
         .args(sanitized.then_some("-fsanitize=address"))
         .args(options)
         .args(["-Wall", "-Wextra", "-Werror", "-g", "-pthread"]);
-    command.arg("-I").arg(at.join("include")).arg(at.join(folder).join(source)).arg("-o").arg(&program);
+    command.arg("-I").arg(at.join("include")).arg(at.join(folder).join(source)).arg("-o").arg(&unfinished);
     command
         .arg("-L")
         .arg(&built)
@@ -52,6 +55,7 @@ fn compiled(compiler: &str, options: &[&str], folder: &str, source: &str) -> Pat
         .arg(format!("-Wl,-rpath,{}", built.display()));
     let output = command.output().unwrap_or_else(|error| panic!("{compiler}: {error}"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    std::fs::rename(&unfinished, &program).unwrap();
     program
 }
 

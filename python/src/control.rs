@@ -163,12 +163,12 @@ impl Number {
 }
 
 /// The label, `after` and `replaces` of a node.
-type With<'a, 'py> = (Option<&'a str>, Option<&'a Bound<'py, PyAny>>, Option<&'a Bound<'py, PyAny>>);
+type NodeArguments<'a, 'py> = (Option<&'a str>, Option<&'a Bound<'py, PyAny>>, Option<&'a Bound<'py, PyAny>>);
 
 /// Adds a branch or loop, or has it replace another one, and returns its handle.
 macro_rules! add {
     ($graph:expr, $py:expr, $builder:expr, $with:expr, $number:expr, $bodies:expr, $class:ident($kind:expr)) => {{
-        let (graph, py, (label, after, replaces)): (&Graph, Python<'_>, With<'_, '_>) = ($graph, $py, $with);
+        let (graph, py, (label, after, replaces)): (&Graph, Python<'_>, NodeArguments<'_, '_>) = ($graph, $py, $with);
         let bodies: Vec<&ExecutableHeld> = $bodies.into_iter().map(|body| body.get().held()).collect();
         let _nesting: Vec<_> = bodies.iter().map(|body| body.nesting()).collect();
         let builder = options!($builder, label, node::after(after)?);
@@ -203,7 +203,7 @@ pub(crate) fn when(
     flag: &Bound<'_, PyAny>,
     then: &Bound<'_, Executable>,
     otherwise: Option<&Bound<'_, Executable>>,
-    with: With<'_, '_>,
+    with: NodeArguments<'_, '_>,
 ) -> PyResult<Py<Branch>> {
     let (number, place) = Number::find(flag, graph.scope(), "a condition")?;
     let mut node = with_number!(&number, |number| graph.graph.when(number, &then.get().executable));
@@ -218,7 +218,7 @@ pub(crate) fn switch(
     graph: &Graph,
     index: &Bound<'_, PyAny>,
     cases: &Bound<'_, PyAny>,
-    with: With<'_, '_>,
+    with: NodeArguments<'_, '_>,
 ) -> PyResult<Py<Branch>> {
     let (number, place) = Number::find(index, graph.scope(), "an index")?;
     let cases = list(cases, "clgraph.Executable", |case| {
@@ -236,7 +236,7 @@ pub(crate) fn repeat_while(
     flag: &Bound<'_, PyAny>,
     body: &Bound<'_, Executable>,
     (at_least_once, at_most): (bool, Option<u64>),
-    with: With<'_, '_>,
+    with: NodeArguments<'_, '_>,
 ) -> PyResult<Py<Loop>> {
     let (number, place) = Number::find(flag, graph.scope(), "a condition")?;
     let mut node = with_number!(&number, |number| graph.graph.repeat_while(number, &body.get().executable));
@@ -254,7 +254,7 @@ pub(crate) fn repeat(
     graph: &Graph,
     turns: u64,
     body: &Bound<'_, Executable>,
-    with: With<'_, '_>,
+    with: NodeArguments<'_, '_>,
 ) -> PyResult<Py<Loop>> {
     let node = graph.graph.repeat(turns, &body.get().executable);
     add!(graph, body.py(), node, with, None, [body], Loop("repeat"))

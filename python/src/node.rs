@@ -150,14 +150,20 @@ impl SubGraph {
         Loop::within(node, crate::memory::fail(self.of.repeat(&node.get().of))?)
     }
 
-    /// Returns a node of `wait_event` or `signal_event` of the executable's graph, as one of this graph.
-    fn event(&self, node: &Node) -> PyResult<Node> {
-        if node.kind == "signal event" {
-            let inner = rust::EventSignal::from_raw(node.raw);
-            return Ok(Node::of(crate::memory::fail(self.of.signal_event(&inner))?.to_raw(), node.kind));
-        }
-        let inner = rust::EventWait::from_raw(node.raw);
-        Ok(Node::of(crate::memory::fail(self.of.wait_event(&inner))?.to_raw(), node.kind))
+    /// Returns a node of `wait_event` or `signal_event` of the executable's graph, as one of this graph. It may be the
+    /// Event of a queue that recorded it.
+    fn event(&self, node: &Bound<'_, PyAny>) -> PyResult<Node> {
+        let inner = raw(node)?;
+        let wait = || self.of.wait_event(&rust::EventWait::from_raw(inner)).map(|node| (node.to_raw(), "wait event"));
+        let signal = || self.of.signal_event(&rust::EventSignal::from_raw(inner)).map(|node| (node.to_raw(), "signal event"));
+        let outer = match node.cast::<Node>() {
+            Ok(node) if node.get().kind == "signal event" => signal(),
+            Ok(_) => wait(),
+            // Which of both was recorded, its event does not say.
+            Err(_) => wait().or_else(|error| signal().map_err(|_| error)),
+        };
+        let (raw, kind) = crate::memory::fail(outer)?;
+        Ok(Node::of(raw, kind))
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {

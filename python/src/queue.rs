@@ -65,9 +65,16 @@ impl Queue {
         code: impl FnOnce() -> rust::Result<rust::Submission> + Send,
     ) -> PyResult<Submission> {
         let running = Running::new();
+        // Which of these graphs has got it is known afterwards, and then the recording may be over.
+        let mut graphs = Held::of_recordings(&self.queue);
         let run = Submission::new(self.command(py, code)?);
-        if py.detach(|| self.queue.state()) == QueueState::Recording {
-            function.hand_over(py, &Held::of_recordings(&self.queue))?;
+        if run.recorded(py).is_some() {
+            for new in Held::of_recordings(&self.queue) {
+                if graphs.iter().all(|known| !Arc::ptr_eq(known, &new)) {
+                    graphs.push(new);
+                }
+            }
+            function.hand_over(py, &graphs)?;
         } else {
             run.ends_with(py, Kept::new(()), running)?;
         }

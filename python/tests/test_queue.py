@@ -153,6 +153,20 @@ def test_a_queue_records_nodes_for_events(queue, buffer):
     end.wait(20)
     run.wait()
     assert recorder.read(memory, np.int32).get().tolist() == [3] * 4
+
+    # As a part of another graph, by the events of the queue or by the nodes.
+    outer = clgraph.Graph(queue)
+    part = outer.sub_graph(graph.finalize())
+    assert part.event(wait).kind == "wait event" and part.event(signal).kind == "signal event"
+    assert part.event(wait) == part.event(graph.nodes[0]) and part.event(signal) == part.event(graph.nodes[2])
+    with pytest.raises(clgraph.InvalidError):
+        part.event(filled)
+    begin, end = clgraph.UserEvent(queue), clgraph.UserEvent(queue)
+    run = outer.finalize().submit(events={part.event(wait): begin}, signals={part.event(signal): end})
+    begin.complete()
+    end.wait(20)
+    run.wait()
+
     for record in (recorder.wait_event, recorder.signal_event):
         with pytest.raises(clgraph.InvalidError):
             record()

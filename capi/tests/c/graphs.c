@@ -317,6 +317,8 @@ static void events_of_nodes(void) {
 typedef struct {
     clg_memory from, to;
     clg_task task;
+    cl_mem raw;
+    cl_command_queue queue;
 } mapped_memory;
 
 static int triples(clg_task task, void *user) {
@@ -359,6 +361,47 @@ static void tasks_map_memory(void) {
     OK(clg_executable_release(executable));
     OK(clg_memory_release(state.from));
     OK(clg_memory_release(state.to));
+    end(all);
+}
+
+/* A task maps memory, and the program unmaps it: a mistake that drivers see. */
+static int unmaps_itself(clg_task task, void *user) {
+    mapped_memory *all = user;
+    clg_mapped to;
+    OK(clg_task_map(task, CLG_ALL(all->to), CLG_MAP_WRITE_INVALIDATE, &to));
+    CHECK(clEnqueueUnmapMemObject(all->queue, all->raw, to.data, 0, NULL, NULL) == CL_SUCCESS && clFinish(all->queue) == CL_SUCCESS);
+    return 0;
+}
+
+/* A task whose memory cannot be unmapped fails with the driver's error, if the driver has one. */
+static void tasks_fail_if_memory_cannot_be_unmapped(void) {
+    bench all = start();
+    cl_int status;
+    mapped_memory state = {.raw = clCreateBuffer(all.context, CL_MEM_READ_WRITE, 4 * LEN, NULL, &status)};
+    CHECK(status == CL_SUCCESS);
+    /* Another queue: that of the submission waits for the task. */
+    state.queue = clCreateCommandQueue(all.context, all.device, 0, &status);
+    CHECK(status == CL_SUCCESS);
+    void *data = clEnqueueMapBuffer(state.queue, state.raw, CL_TRUE, CL_MAP_WRITE, 0, 4 * LEN, 0, NULL, NULL, &status);
+    CHECK(status == CL_SUCCESS && clEnqueueUnmapMemObject(state.queue, state.raw, data, 0, NULL, NULL) == CL_SUCCESS);
+    CHECK(clFinish(state.queue) == CL_SUCCESS);
+    cl_int again = clEnqueueUnmapMemObject(state.queue, state.raw, data, 0, NULL, NULL);
+    OK(clg_memory_from_cl(all.context, state.raw, &state.to));
+    clg_use use = {.range = CLG_ALL(state.to), .writes = true};
+    OK(clg_graph_host_task(all.graph, &(clg_host_task){.function = unmaps_itself, .user = &state, .uses = &use, .num_uses = 1}, NULL, NULL));
+    clg_executable executable;
+    clg_submission run;
+    OK(clg_graph_finalize(all.graph, NULL, &executable));
+    OK(clg_executable_submit(executable, all.queue, NULL, NULL, &run));
+    if (again == CL_SUCCESS) {
+        OK(clg_submission_wait(run));
+    } else {
+        FAILS(CLG_FAILED, "what the task mapped cannot be unmapped: clEnqueueUnmapMemObject failed", clg_submission_wait(run));
+    }
+    OK(clg_submission_release(run));
+    OK(clg_executable_release(executable));
+    OK(clg_memory_release(state.to));
+    CHECK(clReleaseMemObject(state.raw) == CL_SUCCESS && clReleaseCommandQueue(state.queue) == CL_SUCCESS);
     end(all);
 }
 
@@ -453,6 +496,7 @@ int main(void) {
     two_parameters();
     events_of_nodes();
     tasks_map_memory();
+    tasks_fail_if_memory_cannot_be_unmapped();
     CHECK(clg_live_objects() == 0);
     puts("ok");
     return 0;
