@@ -155,7 +155,8 @@ impl SubGraph {
     fn event(&self, node: &Bound<'_, PyAny>) -> PyResult<Node> {
         let inner = raw(node)?;
         let wait = || self.of.wait_event(&rust::EventWait::from_raw(inner)).map(|node| (node.to_raw(), "wait event"));
-        let signal = || self.of.signal_event(&rust::EventSignal::from_raw(inner)).map(|node| (node.to_raw(), "signal event"));
+        let signal =
+            || self.of.signal_event(&rust::EventSignal::from_raw(inner)).map(|node| (node.to_raw(), "signal event"));
         let outer = match node.cast::<Node>() {
             Ok(node) if node.get().kind == "signal event" => signal(),
             Ok(_) => wait(),
