@@ -3,10 +3,12 @@
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use clgraph::{Buffer, Executable, Finalize, Graph, Kernel, Path, Program, Queue, QueueProperties};
 
 use opencl3::memory::ClMem;
+use opencl3::types::cl_event;
 
 use crate::Failure;
 use crate::raw::{self, Arg, Kernels};
@@ -86,6 +88,7 @@ pub fn branches(queue: &Queue, branches: usize, width: usize) -> Result<Vec<Vari
     let calls = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&calls);
     let of_all = Rc::clone(&kernels);
+    let threads = Threads::new(&queues, &kernels, &calls, width);
     let by_hand = move || {
         let mut events = Vec::with_capacity(queues.len());
         for (queue, kernel) in queues.iter().zip(of_all.iter()) {
@@ -108,8 +111,12 @@ pub fn branches(queue: &Queue, branches: usize, width: usize) -> Result<Vec<Vari
         }
         raw::finish(queue)
     };
-    let mut variants =
-        vec![whole("loop", in_a_row), whole("queues_by_hand", by_hand.clone()), whole("queues_again", by_hand)];
+    let mut variants = vec![
+        whole("loop", in_a_row),
+        whole("queues_by_hand", by_hand.clone()),
+        whole("queues_again", by_hand),
+        whole("queues_by_threads", move || threads.run()),
+    ];
     for (variant, path) in [("replay", Path::Replay), ("queues", Path::Queues), ("auto", Path::Auto)] {
         let graph = Graph::new(queue)?;
         for total in &totals {
@@ -133,6 +140,65 @@ pub fn branches(queue: &Queue, branches: usize, width: usize) -> Result<Vec<Vari
         variants.push(whole(variant, move || Ok(executable.submit(queue)?.wait()?)));
     }
     Ok(variants)
+}
+
+/// By hand what a submission does: it begins after what is on the first queue, a call does not hold back the other branches,
+/// and what comes on the first queue waits for all of it.
+struct Threads {
+    queues: Vec<Queue>,
+    kernels: Rc<Kernels>,
+    width: usize,
+    /// One for each branch: the event of the launches before the call.
+    waiting: Vec<Sender<Raw<cl_event>>>,
+    /// The events of the branches' ends.
+    ends: Receiver<Result<Raw<cl_event>, String>>,
+}
+
+/// An object of OpenCL, which any thread may use.
+struct Raw<T>(T);
+
+// SAFETY: OpenCL's objects may be used on any thread; kernels are, here, by one at a time.
+unsafe impl<T> Send for Raw<T> {}
+
+impl Threads {
+    fn new(queues: &[Queue], kernels: &Rc<Kernels>, calls: &Arc<AtomicUsize>, width: usize) -> Self {
+        let (ended, ends) = channel();
+        let waiting = queues.iter().zip(kernels.iter()).map(|(queue, kernel)| {
+            let (waits, waiting) = channel::<Raw<cl_event>>();
+            let (queue, kernel, calls, ended) = (queue.clone(), Raw(kernel), Arc::clone(calls), ended.clone());
+            std::thread::spawn(move || {
+                let Raw(kernel) = { kernel };
+                for Raw(event) in waiting {
+                    let next = raw::wait(event).and_then(|()| {
+                        calls.fetch_add(1, Ordering::Relaxed);
+                        raw::enqueue_to_event(&queue, kernel, width)
+                    });
+                    if ended.send(next.map(Raw).map_err(|error| error.to_string())).is_err() {
+                        return;
+                    }
+                }
+            });
+            waits
+        });
+        Self { queues: queues.to_vec(), kernels: Rc::clone(kernels), width, waiting: waiting.collect(), ends }
+    }
+
+    fn run(&self) -> Result<(), Failure> {
+        let Some((first, others)) = self.queues.split_first() else { return Ok(()) };
+        let begin = raw::mark(first)?;
+        raw::flush(first)?;
+        others.iter().try_for_each(|queue| raw::follow(queue, begin))?;
+        for ((queue, kernel), waiting) in self.queues.iter().zip(self.kernels.iter()).zip(&self.waiting) {
+            waiting.send(Raw(raw::enqueue_to_event(queue, kernel, self.width)?))?;
+        }
+        raw::release(begin)?;
+        for _ in &self.queues {
+            let Raw(end) = self.ends.recv()??;
+            raw::follow(first, end)?;
+            raw::release(end)?;
+        }
+        raw::finish(first)
+    }
 }
 
 fn whole<'a>(variant: &'static str, work: impl Fn() -> Result<(), Failure> + 'a) -> Variant<'a> {

@@ -50,6 +50,7 @@ library! {
     fn clEnqueueWriteBuffer(cl_command_queue, *mut c_void, u32, usize, usize, *const c_void, u32, *const cl_event, *mut cl_event) -> i32;
     fn clEnqueueReadBuffer(cl_command_queue, *mut c_void, u32, usize, usize, *mut c_void, u32, *const cl_event, *mut cl_event) -> i32;
     fn clEnqueueBarrierWithWaitList(cl_command_queue, u32, *const cl_event, *mut cl_event) -> i32;
+    fn clEnqueueMarkerWithWaitList(cl_command_queue, u32, *const cl_event, *mut cl_event) -> i32;
     fn clWaitForEvents(u32, *const cl_event) -> i32;
     fn clCreateUserEvent(cl_context, *mut i32) -> cl_event;
     fn clSetUserEventStatus(cl_event, i32) -> i32;
@@ -351,6 +352,29 @@ pub fn wait(event: cl_event) -> Result<(), Failure> {
         check("clReleaseEvent", (functions.clReleaseEvent)(event))?;
         check("clWaitForEvents", status)
     }
+}
+
+/// Returns an event of everything on a queue until now.
+pub fn mark(queue: &Queue) -> Result<cl_event, Failure> {
+    let mut event = ptr::null_mut();
+    // SAFETY: a live queue and no list.
+    let status = unsafe { (functions()?.clEnqueueMarkerWithWaitList)(queue.raw(), 0, ptr::null(), &raw mut event) };
+    check("clEnqueueMarkerWithWaitList", status)?;
+    Ok(event)
+}
+
+/// Has everything that comes on a queue wait for an event.
+pub fn follow(queue: &Queue, event: cl_event) -> Result<(), Failure> {
+    // SAFETY: a live queue and a live event.
+    let status =
+        unsafe { (functions()?.clEnqueueBarrierWithWaitList)(queue.raw(), 1, &raw const event, ptr::null_mut()) };
+    check("clEnqueueBarrierWithWaitList", status)
+}
+
+/// Releases an event.
+pub fn release(event: cl_event) -> Result<(), Failure> {
+    // SAFETY: a live event, given back once.
+    check("clReleaseEvent", unsafe { (functions()?.clReleaseEvent)(event) })
 }
 
 /// Flushes the queue.
