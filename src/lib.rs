@@ -207,6 +207,7 @@
 //!
 //! | variable | what it does |
 //! |---|---|
+//! | `CLGRAPH_LOOPS` | `auto`, `host-decided` or `ahead`: sets how loops run ([`Loops`]) if the program leaves it to clgraph |
 //! | `CLGRAPH_PATH` | `auto`, `native`, `replay`, `gated` or `queues`: sets the [`Path`] if the program leaves it to clgraph |
 //! | `CLGRAPH_GLOBALS` | `named`, `kernel` or `argument`: sets how kernels reach device globals ([`GlobalAccess`]) if the program leaves it to clgraph |
 //! | `CLGRAPH_TUNING_CACHE` | names a file that keeps what the automatic path has found, if the program names none ([`Finalize::tuning_cache`]) |
@@ -318,6 +319,7 @@ mod handles;
 mod images;
 mod ir;
 mod lower;
+mod opencl_c;
 mod plan;
 mod quirks;
 mod record;
@@ -354,8 +356,9 @@ pub use error::{
     UpdateError, WorkGroupError,
 };
 pub use exec::{
-    Branch, Condition, ControlHandle, Dependency, Executable, Finalize, Loop, Progress, RepeatNode, RepeatWhileNode,
-    SubGraph, SubGraphNode, Submission, SubmissionFuture, Submit, SwitchNode, UserEvent, WaitFor, WhenNode,
+    Branch, Condition, ControlHandle, Dependency, Executable, Finalize, Loop, Loops, Progress, RepeatNode,
+    RepeatWhileNode, SubGraph, SubGraphNode, Submission, SubmissionFuture, Submit, SwitchNode, UserEvent, WaitFor,
+    WhenNode,
 };
 pub use graph::{
     AllocNode, BufferArg, CommandGroup, CopyNode, CopyRectNode, DrawingDetail, EmptyNode, EventHandle, EventNode,
@@ -371,8 +374,9 @@ pub use images::{
 pub use plan::{CommandKind, Exclusion, Path, PathReason};
 pub use record::{Detached, Event, ExecuteKernel, ExecutionStatus, KernelArg, PendingRead, Queue, QueueState, Queues};
 pub use report::{
-    AllocationReport, Clock, ExcludedPath, HostNodeReport, MemoryReport, NodeProfile, Profile, RanOn, Report,
-    SegmentReport, StrategyReport, SubGraphReport, TitleProfile, Trace, TuningReport, TuningState, UpdateReport,
+    AllocationReport, Clock, ExcludedPath, HostDecided, HostNodeReport, LoopReport, MemoryReport, NodeProfile, Profile,
+    RanOn, Report, SegmentReport, StrategyReport, SubGraphReport, TitleProfile, Trace, TuningReport, TuningState,
+    UpdateReport,
 };
 
 /// The programs of the README and of the guide, as tests. `tests/documents.rs` checks that every page is here.

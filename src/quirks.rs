@@ -189,3 +189,11 @@ pub(crate) fn shares_variables(caps: &Caps) -> bool {
 pub(crate) fn must_free_late(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl && caps.driver_version.starts_with("7.")
 }
+
+/// PoCL on a CPU (3.1 to 7.1): a kernel with a barrier, or with a function that works on groups, is compiled wrongly if another
+/// kernel calls it under a condition: wrong results, or the process ends. Calls without any such function are right.
+///
+/// Returns whether a kernel may call one that has barriers under a condition.
+pub(crate) fn calls_barriers_under_conditions(caps: &Caps) -> bool {
+    driver(caps) != Driver::Pocl
+}

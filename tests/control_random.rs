@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clgraph::{
-    Branch, Buffer, Error, Executable, Finalize, Graph, HostRead, HostTaskContext, Kernel, Loop, Path, Queue, Result,
-    SubGraph, SubmitError,
+    Branch, Buffer, Error, Executable, Finalize, Graph, HostRead, HostTaskContext, Kernel, Loop, Loops, Path, Queue,
+    Result, SubGraph, SubmitError,
 };
 use common::Bench;
 use fastrand::Rng;
@@ -241,8 +241,10 @@ impl Builder<'_> {
     }
 }
 
-fn check(bench: &Bench, steps: &[Step], path: Path, updatable: bool, rng: &mut Rng) {
-    let options = Finalize::new().path(path);
+/// Returns how many loops went ahead.
+fn check(bench: &Bench, steps: &[Step], path: Path, updatable: bool, rng: &mut Rng) -> usize {
+    let loops = [Loops::Auto, Loops::HostDecided, Loops::Ahead, Loops::Ahead][rng.usize(..4)];
+    let options = Finalize::new().path(path).loops(loops);
     let options = if updatable { options.updatable() } else { options };
     let kernels = ["stir", "add", "count_down"].map(|name| bench.kernel(name));
     let buffers: Vec<Buffer<u32>> = (0..BUFFERS).map(|_| bench.buffer(&[0; LEN])).collect();
@@ -284,9 +286,10 @@ fn check(bench: &Bench, steps: &[Step], path: Path, updatable: bool, rng: &mut R
         assert_eq!(
             (found, turns, seen),
             (model.memory.iter().map(|of| of.to_vec()).collect(), model.turns, model.seen),
-            "{path}, {steps:#?}"
+            "{path}, {loops:?}, {steps:#?}"
         );
     }
+    executable.report().loops.iter().filter(|of| of.ahead == Some(true)).count()
 }
 
 /// How many programs there are: `CLGRAPH_TEST_RANDOM`, or few.
@@ -296,9 +299,11 @@ fn random_programs_do_the_same_as_a_plain_program() {
     let seed = std::env::var("CLGRAPH_TEST_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
     println!("CLGRAPH_TEST_SEED={seed}");
     let (bench, mut rng) = (Bench::new(), Rng::with_seed(seed));
+    let mut ahead = 0;
     for _ in 0..count {
         let steps = program(&mut rng, 0);
         let path = [Path::Auto, Path::Native, Path::Replay, Path::Queues, Path::Gated][rng.usize(..5)];
-        check(&bench, &steps, path, rng.bool(), &mut rng);
+        ahead += check(&bench, &steps, path, rng.bool(), &mut rng);
     }
+    assert!(ahead > count / 20, "only {ahead} loops of {count} programs went ahead");
 }

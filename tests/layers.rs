@@ -13,7 +13,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("command.rs", &["command", "images"]),
     ("device_global", &["device_global"]),
     ("quirks.rs", &["caps"]),
-    ("cl", &["cl", "command", "ffi", "caps", "device_global", "env", "error", "images", "quirks"]),
+    ("opencl_c", &["opencl_c"]),
+    ("cl", &["cl", "command", "ffi", "caps", "device_global", "env", "error", "images", "opencl_c", "quirks"]),
     ("drawing", &["drawing"]),
     ("ir", &["ir", "command"]),
     ("lower", &["lower", "command", "ir"]),
@@ -41,7 +42,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "exec",
         &[
             "exec", "command", "record", "report", "graph", "handles", "plan", "ir", "lower", "cl", "caps", "drawing",
-            "env", "error", "quirks",
+            "env", "error", "opencl_c", "quirks",
         ],
     ),
     ("error", &["error", "handles", "caps", "images"]),

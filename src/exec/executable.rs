@@ -63,6 +63,10 @@ impl Executable {
         if reentrancy::check_call().is_ok() {
             let mut exec_state = self.0.lock_state();
             report.tuning = exec_state.tuning_report();
+            let guards = &exec_state.values.guards;
+            for of in &mut report.loops {
+                of.ahead = guards.of_flow(of.flow).and_then(|guard| guard.pace().is_ahead());
+            }
             let leftovers = exec_state.leftovers();
             drop(exec_state);
             leftovers.run(&self.0.exclusive);

@@ -208,7 +208,7 @@ pub(crate) struct Step {
 }
 
 /// Which kernel object a launch uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ObjectId(pub(crate) u32);
 
 impl ObjectId {

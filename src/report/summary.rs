@@ -13,6 +13,7 @@ use crate::handles::NodeKind;
 use crate::ir::NodeId;
 use crate::plan::{Exclusion, Path, PathReason, Plan, Segment};
 use crate::quirks::{self, Driver};
+use crate::report::loops::LoopReport;
 
 /// What finalize decided, and why. `Display` shows it as text.
 ///
@@ -55,6 +56,8 @@ pub struct Report {
     pub segments: Vec<SegmentReport>,
     /// The nodes that run on the host. They divide a submission into partitions.
     pub host_nodes: Vec<HostNodeReport>,
+    /// The loops that a condition ends, also those inside bodies and sub-graphs, and how they run.
+    pub loops: Vec<LoopReport>,
     /// How submissions are enqueued, and what the autotuner has found.
     pub tuning: TuningReport,
     /// The paths that submissions never take, although they were asked for or might be faster.
@@ -386,6 +389,7 @@ impl Report {
                     label: flat.tables.label(task.node).map(|label| label.to_string()),
                 })
                 .collect(),
+            loops: Vec::new(),
             tuning: TuningReport::default(),
             excluded: plan.excluded.iter().map(|(path, why)| ExcludedPath { path: *path, why: *why }).collect(),
             updates: plan.updatable.then(|| UpdateReport::new(device, plan)),
@@ -496,6 +500,9 @@ impl fmt::Display for Report {
                 "host       {} on the host, between the segments: {listed}{rest}",
                 count(self.host_nodes.len(), "node")
             )?;
+        }
+        for of in self.loops.iter().take(SHOWN) {
+            writeln!(f, "loop       node {}: {of}", of.node)?;
         }
         writeln!(f, "kernels    {} with arguments set", count(self.kernel_objects, "object"))?;
         for (index, segment) in self.segments.iter().take(SHOWN).enumerate() {

@@ -30,6 +30,8 @@ pub(crate) enum KernelObjectError {
 pub(crate) struct KernelObject {
     handle: Handle<KernelKind>,
     made: u64,
+    /// Whether it runs only if a number in memory is not zero.
+    is_guarded: bool,
 }
 
 /// How many kernel objects were made so far.
@@ -38,7 +40,16 @@ static MADE: AtomicU64 = AtomicU64::new(0);
 impl KernelObject {
     /// Makes a kernel object from a `cl_kernel` that nothing else uses.
     pub(in crate::cl) fn of(handle: Handle<KernelKind>) -> Self {
-        Self { handle, made: MADE.fetch_add(1, Relaxed) }
+        Self { handle, made: MADE.fetch_add(1, Relaxed), is_guarded: false }
+    }
+
+    /// It is one of a guarded kernel, and has its last argument.
+    pub(in crate::cl) fn guarded(self) -> Self {
+        Self { is_guarded: true, ..self }
+    }
+
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.is_guarded
     }
 
     /// Returns a number that is greater than that of any object made before.

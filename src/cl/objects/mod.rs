@@ -17,6 +17,7 @@
 //! | `buffer.rs`, `image.rs`, `sampler.rs` | buffers, their slices and sub-buffers; images; samplers |
 //! | `program.rs`, `program_builder.rs` | programs from every form that OpenCL knows; building them |
 //! | `kernel.rs`, `kernel_object.rs` | a kernel function with its parameters; a `cl_kernel` with its arguments set |
+//! | `guarded.rs` | the same program with kernels that run only if a number in memory is not zero |
 //! | `command_buffer.rs` | command buffers: recorded once, enqueued often, changed in place where the driver can |
 //!
 //! Invariants: **live** and **threads** of `cl/mod.rs`. The arguments of a kernel object change only where nobody
@@ -28,6 +29,7 @@ pub(crate) mod command_buffer;
 pub(crate) mod context;
 pub(crate) mod device;
 pub(crate) mod event;
+pub(crate) mod guarded;
 pub(crate) mod handle;
 pub(crate) mod image;
 pub(crate) mod kernel;

@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use opencl_sys::{
     CL_BUILD_SUCCESS, CL_PROGRAM_BINARIES, CL_PROGRAM_BINARY_SIZES, CL_PROGRAM_BUILD_OPTIONS, CL_PROGRAM_BUILD_STATUS,
@@ -14,6 +14,7 @@ use crate::cl::check;
 use crate::cl::memory::program_globals::{GlobalBinding, ProgramGlobals};
 use crate::cl::objects::context::{Context, InContext};
 use crate::cl::objects::device::Device;
+use crate::cl::objects::guarded::{GuardedProgram, NotGuarded};
 use crate::cl::objects::handle::{Handle, ProgramKind};
 use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::program_builder::ProgramBuilder;
@@ -43,6 +44,8 @@ struct Inner {
     globals: Arc<ProgramGlobals>,
     /// While this lives, the device globals that belong to one program belong to this one.
     place: Arc<()>,
+    /// The same program with guarded kernels, made when it is first needed.
+    guarded: OnceLock<Result<GuardedProgram, NotGuarded>>,
 }
 
 /// A weak reference to a program.
@@ -72,7 +75,8 @@ impl Program {
 
     fn new(handle: Handle<ProgramKind>, context: &Context, built_in: bool, globals: ProgramGlobals) -> Self {
         let (globals, place) = (Arc::new(globals), Arc::new(()));
-        Self(Arc::new(Inner { handle, context: context.clone(), built_in, globals, place }))
+        let guarded = OnceLock::new();
+        Self(Arc::new(Inner { handle, context: context.clone(), built_in, globals, place, guarded }))
     }
 
     pub(in crate::cl) fn place(&self) -> Weak<()> {
@@ -92,6 +96,11 @@ impl Program {
     #[must_use]
     pub fn globals(&self) -> Vec<GlobalBinding> {
         self.0.globals.bindings(None)
+    }
+
+    /// Returns the same program with guarded kernels.
+    pub(in crate::cl) fn guarded(&self) -> Result<&GuardedProgram, NotGuarded> {
+        self.0.guarded.get_or_init(|| GuardedProgram::build(self)).as_ref().map_err(Clone::clone)
     }
 
     pub(in crate::cl) fn handle(&self) -> &Handle<ProgramKind> {

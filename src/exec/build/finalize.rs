@@ -16,7 +16,8 @@ use crate::env;
 use crate::error::SubmitError;
 use crate::error::{Error, FinalizeError, ProgramError, Result};
 use crate::exec::build::arena::{self, OwnMemory};
-use crate::exec::build::options::{Finalize, asked_path};
+use crate::exec::build::guards::Guards;
+use crate::exec::build::options::{Finalize, Loops, asked_loops, asked_path};
 use crate::exec::build::record::{self, Recorded, Refusal};
 use crate::exec::build::values::{Objects, Stale, Values, set_args};
 use crate::exec::executable::{Executable, Inner};
@@ -33,6 +34,7 @@ use crate::handles::{Node, Port};
 use crate::ir::{Ir, NodeId};
 use crate::plan::{self, Conflicts, MemoryOptions, Options, Path, PathReason, Plan, PlanError};
 use crate::report::dump;
+use crate::report::loops::{HostDecided, LoopReport};
 use crate::report::profile::Names;
 use crate::report::summary::Report;
 
@@ -44,6 +46,8 @@ struct ExecutableParts {
     plan: Plan,
     values: Values,
     recorded: Option<(DriverQueue, Recorded)>,
+    /// Why the host decides loops, by the flows of their bodies.
+    host_decided: Vec<(usize, HostDecided)>,
 }
 
 /// A graph as it is now.
@@ -84,7 +88,7 @@ impl Graph {
     ///   submission instead); [`FinalizeError::Argument`] for an argument that only the driver could check;
     ///   [`FinalizeError::Kernel`]; [`crate::DriverError`];
     /// - the options: [`FinalizeError::Option`]; [`SetupError::Environment`](crate::SetupError::Environment) for a
-    ///   wrong `CLGRAPH_PATH`; [`FinalizeError::Dump`];
+    ///   wrong `CLGRAPH_PATH` or `CLGRAPH_LOOPS`; [`FinalizeError::Dump`];
     /// - native commands: [`FinalizeError::NativeCommand`] if one could not record;
     ///   [`SubmitError::InsideNativeCommand`] inside the function of a native command;
     /// - clgraph itself: [`FinalizeError::Defect`].
@@ -113,6 +117,7 @@ impl Graph {
             return Err(FinalizeError::Option { option, given, allowed: "at least 1" }.into());
         }
         let (path, from_environment) = asked_path(options.path)?;
+        let loops = asked_loops(options.loops)?;
         // If another thread adds nodes meanwhile, it adds them to a copy.
         let Current { tables: graph, reshaped, moved } = self.current()?;
         let full = || FinalizeError::Full { limit: Ir::MOST as u64 };
@@ -142,9 +147,10 @@ impl Graph {
             },
             memory: MemoryOptions { align, limit, share: !options.separate_memory },
         };
-        let ExecutableParts { plan, values, recorded } = self.prepare(&flat, asked)?;
+        let ExecutableParts { plan, values, recorded, host_decided } = self.prepare(&flat, asked, loops)?;
         let mut report = Report::new(self.device(), &graph, &flat, &plan);
         report.memory = arena::report(&plan.layout, &flat);
+        report.loops = loop_reports(&flat, &values, &host_decided);
         let tables = &flat.tables;
         let rings = tables.results.iter().map(|&size| Ring::new(options.result_slots, size)).collect();
         let ports = Arc::new(Ports::new(self.id(), &flat));
@@ -214,9 +220,9 @@ impl Graph {
 
     /// Plans, makes kernel objects and command buffers, and plans again without the nodes that the driver refuses to
     /// record.
-    fn prepare(&self, flat: &Flat, asked: Options<'_>) -> Result<ExecutableParts> {
+    fn prepare(&self, flat: &Flat, asked: Options<'_>, loops: Loops) -> Result<ExecutableParts> {
         let (mut denied, mut no_native) = (asked.denied.clone(), asked.no_native);
-        let mut values = None;
+        let (mut values, mut host_decided) = (None, Vec::new());
         let mut rounds = 0;
         loop {
             let options = Options { denied: &denied, no_native, ..asked };
@@ -227,14 +233,21 @@ impl Graph {
                 Some(values) => values,
                 None => {
                     let tables = arena::place(self, self.device(), &flat.tables, &plan.layout)?;
-                    self.values(tables, flat, &plan)?
+                    let mut values = self.values(tables, flat, &plan)?;
+                    let Values { tables, objects, .. } = &mut values;
+                    let guards = Guards::new(self, self.device(), tables, &plan, loops, asked.profiled, objects);
+                    (values.guards, host_decided) = (Arc::new(guards.0), guards.1);
+                    values
                 }
             };
             if !plan.is_native() {
-                return Ok(ExecutableParts { plan, values: made, recorded: None });
+                return Ok(ExecutableParts { plan, values: made, recorded: None, host_decided });
             }
             let refusal = match self.record_buffers(&plan, &made, asked.profiled) {
-                Ok(recorded) => return Ok(ExecutableParts { plan, values: made, recorded: Some(recorded) }),
+                Ok(recorded) => {
+                    let recorded = Some(recorded);
+                    return Ok(ExecutableParts { plan, values: made, recorded, host_decided });
+                }
                 Err(Refusal::Function(node, text)) => {
                     let node = Node::new(self.id(), flat.origins.of(node).node);
                     return Err(FinalizeError::NativeCommand { node, text }.into());
@@ -285,8 +298,8 @@ impl Graph {
             made.0.push(Some(Arc::new(object?)));
         }
         let objects = plan.steps.iter().map(|step| step.object.and_then(|object| made.0[object.index()].clone()));
-        let (objects, stale) = (Objects(objects.collect()), Stale::default());
-        Ok(Values { device: self.device().clone(), tables: Arc::clone(&tables), objects, stale })
+        let (objects, stale, guards) = (Objects(objects.collect()), Stale::default(), Arc::default());
+        Ok(Values { device: self.device().clone(), tables: Arc::clone(&tables), objects, stale, guards })
     }
 
     fn object_error(&self, first: NodeId, kernel: String, error: KernelObjectError) -> Error {
@@ -335,4 +348,17 @@ impl Graph {
             PlanError::Defect(what) => FinalizeError::Defect { what }.into(),
         }
     }
+}
+
+/// Reports how loops run, in the order of planned nodes.
+fn loop_reports(flat: &Flat, values: &Values, host_decided: &[(usize, HostDecided)]) -> Vec<LoopReport> {
+    let ir = &flat.tables.ir;
+    let report = |id: NodeId| {
+        let Command::Control(control) = ir.command(id) else { return None };
+        let flow = control.bodies.ends().0 as usize + 1;
+        let why = host_decided.iter().find(|(of, _)| *of == flow).map(|(_, why)| why.clone());
+        let is_loop = why.is_some() || values.guards.of_flow(flow).is_some();
+        is_loop.then(|| LoopReport { node: flat.origins.of(id).node.index(), flow, host_decided: why, ahead: None })
+    };
+    ir.ids().filter_map(report).collect()
 }

@@ -14,6 +14,7 @@
 //! | `finalize.rs` | the steps of finalize |
 //! | `arena.rs` | the memory of an executable, in place of the graph's own allocations |
 //! | `values.rs` | the current values of an executable: tables and kernel objects |
+//! | `guards.rs` | the loops whose turns can go ahead of their condition, and the guarded kernels of their bodies |
 //! | `record.rs` | native segments of a plan as command buffers, one set for each set of queue properties |
 //!
 //! Invariants: an executable's values are in one place, `values.rs`. Launches with different argument values have
@@ -21,6 +22,7 @@
 
 pub(in crate::exec) mod arena;
 pub(in crate::exec) mod finalize;
+pub(in crate::exec) mod guards;
 pub(in crate::exec) mod options;
 pub(in crate::exec) mod record;
 pub(in crate::exec) mod values;

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use strum::VariantArray;
+
 use crate::cl::objects::device::Device;
 use crate::env;
 use crate::error::{Result, SetupError};
@@ -25,6 +27,7 @@ pub struct Finalize {
     pub(in crate::exec) separate_memory: bool,
     pub(in crate::exec) profiling: bool,
     pub(in crate::exec) tuning_cache: Option<PathBuf>,
+    pub(in crate::exec) loops: Loops,
 }
 
 impl Finalize {
@@ -41,6 +44,7 @@ impl Finalize {
             separate_memory: false,
             profiling: false,
             tuning_cache: None,
+            loops: Loops::Auto,
         }
     }
 
@@ -128,12 +132,56 @@ impl Finalize {
         self
     }
 
+    /// Sets how loops run that a condition ends. The default is [`Loops::Auto`]. A loop that cannot go ahead is decided by the
+    /// host, and [`Report::loops`](crate::Report::loops) says why. The environment variable `CLGRAPH_LOOPS` counts only if this is
+    /// [`Loops::Auto`].
+    pub const fn loops(mut self, loops: Loops) -> Self {
+        self.loops = loops;
+        self
+    }
+
     /// Sets whether the automatic path is found by timing the first submissions. The default is true. With false, the
     /// executable uses the path that is known to be good on the driver.
     pub const fn autotune(mut self, yes: bool) -> Self {
         self.autotune = yes;
         self
     }
+}
+
+/// How a loop runs that a condition ends ([`Graph::repeat_while`](crate::Graph::repeat_while)). Memory, results and counts are the
+/// same in each way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Loops {
+    /// clgraph times both ways in the first turns, and takes the faster one. If the environment variable `CLGRAPH_LOOPS` is set
+    /// (`auto`, `host-decided` or `ahead`), it chooses instead.
+    #[default]
+    Auto,
+    /// The host reads the condition before each turn.
+    HostDecided,
+    /// Several turns are enqueued, and then the host reads whether the loop goes on. Each kernel of a turn runs only if the
+    /// condition was true at the head of its turn.
+    ///
+    /// For this clgraph builds the kernels' programs a second time at finalize, from their source. These are decided by the host
+    /// all the same: bodies with anything but kernels, and fills and copies of memory; kernels without source, or whose source
+    /// clgraph cannot read (macros that define kernels, files that are included, variables at program scope); on PoCL, kernels
+    /// with barriers.
+    Ahead,
+}
+
+impl Loops {
+    /// Returns the way with a name, as `CLGRAPH_LOOPS` writes it.
+    fn named(name: &str) -> Option<Self> {
+        Self::VARIANTS.iter().copied().find(|loops| name == <&str>::from(loops))
+    }
+}
+
+/// Returns the way of loops that is asked for.
+pub(in crate::exec) fn asked_loops(option: Loops) -> Result<Loops, SetupError> {
+    let Some(given) = env::loops().filter(|_| option == Loops::Auto) else { return Ok(option) };
+    let allowed = "`auto`, `host-decided` or `ahead`";
+    Loops::named(&given).ok_or(SetupError::Environment { variable: "CLGRAPH_LOOPS", given, allowed })
 }
 
 impl Default for Finalize {

@@ -12,6 +12,7 @@ use crate::cl::objects::device::Device;
 use crate::cl::objects::kernel_object::{KernelObject, KernelObjectError};
 use crate::command::{Arg, Command, Translate};
 use crate::error::{DriverError, DriverFault, Error};
+use crate::exec::build::guards::Guards;
 use crate::exec::submit::bindings::SubmissionBindings;
 use crate::graph::Tables;
 use crate::ir::{AllocId, ById, ChildId, DataId, ExternalId, KernelId, NativeId, ResultId, Span, TaskId, ViewId};
@@ -27,6 +28,8 @@ pub(in crate::exec) struct Values {
     /// Steps whose objects have other arguments than the tables. Such an object is not needed as long as the recorded
     /// kernel, which was changed in place, is enqueued instead.
     pub(in crate::exec) stale: Stale,
+    /// The loops that can go ahead: the kernels in their bodies have guards.
+    pub(in crate::exec) guards: Arc<Guards>,
 }
 
 /// A set of steps, one bit for each.
@@ -112,7 +115,7 @@ impl Values {
     pub(in crate::exec) fn object(&self, step: usize, kernel: KernelId, args: Span) -> Result<Object<'_>, DriverError> {
         match self.kernel_object(step) {
             Some(object) => Ok(Object::Kept(object)),
-            None => Ok(Object::Made(self.make(kernel, args)?)),
+            None => Ok(Object::Made(self.make(step, kernel, args)?)),
         }
     }
 
@@ -122,10 +125,14 @@ impl Values {
         self.objects.0.get(step)?.as_ref().filter(|_| !self.stale.has(step))
     }
 
-    /// Makes a kernel object with the arguments of the tables.
+    /// Makes a kernel object with the arguments of the tables. A kernel that an update gives to the body of a loop may have no
+    /// guarded twin: then the host decides the turns of the loop.
     #[cold]
-    fn make(&self, kernel: KernelId, args: Span) -> Result<KernelObject, NotMade> {
-        let made = self.tables.kernels[kernel.index()].with_args(&self.device, set_args(&self.tables, args));
+    fn make(&self, step: usize, kernel: KernelId, args: Span) -> Result<KernelObject, NotMade> {
+        let (tables, kernel) = (&self.tables, &self.tables.kernels[kernel.index()]);
+        let guard = self.guards.of_step(step);
+        let guarded = guard.and_then(|guard| guard.make(&self.device, tables, kernel, args));
+        let made = guarded.unwrap_or_else(|| kernel.with_args(&self.device, set_args(tables, args)));
         made.map_err(|error| match error {
             KernelObjectError::Argument { index, source } => NotMade { argument: Some(index), source },
             KernelObjectError::Create(Error::Driver(source)) => source.into(),
@@ -142,7 +149,7 @@ impl Values {
         kernel: KernelId,
         args: Span,
     ) -> Result<Option<Arc<KernelObject>>, NotMade> {
-        let made = Arc::new(self.make(kernel, args)?);
+        let made = Arc::new(self.make(step, kernel, args)?);
         self.stale.remove(step);
         Ok(self.objects.0.get_mut(step).and_then(|object| object.replace(made)))
     }

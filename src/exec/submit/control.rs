@@ -23,7 +23,7 @@ use crate::ir::{Span, ViewId};
 const AHEAD: usize = 64;
 
 /// What a branch or loop does next.
-enum Next {
+pub(super) enum Next {
     /// It is over.
     Over,
     /// A turn of the body with this number.
@@ -40,6 +40,10 @@ impl Deferred {
             return self.ended(at, Ok(()));
         };
         let first = control.bodies.ends().0 as usize + 1;
+        if let Some(guard) = values.guards.of_flow(first) {
+            let outcome = self.guarded_loop(guard, turn, control, &values)?;
+            return self.ended(at, outcome);
+        }
         loop {
             if event_reaper::process_ends() {
                 // Drivers are torn down soon, and nobody sees the outcome any more. What was enqueued may still run, so
@@ -55,7 +59,7 @@ impl Deferred {
                 }
                 Ok(Next::Turn(body)) => first + body,
             };
-            self.state.turn(body);
+            self.state.turn(body, 1);
             if self.exec.fixed.plan.flows[body].tasks.is_empty() {
                 // The condition is read behind the turn, which also flushes the queue.
                 let quiet = matches!(control.kind, ControlKind::While { .. });
@@ -75,7 +79,7 @@ impl Deferred {
     }
 
     /// Returns what a branch or loop does next.
-    fn next_turn(&self, turn: &Turn, control: &Control<ViewId, Span>, values: &Values) -> Result<Next> {
+    pub(super) fn next_turn(&self, turn: &Turn, control: &Control<ViewId, Span>, values: &Values) -> Result<Next> {
         if turn.failed {
             return Err(self.failure());
         }
@@ -128,7 +132,7 @@ impl Deferred {
 
     /// The host has waited for so many partitions. If these are all, data of host tasks are dropped for writes that have
     /// newer data.
-    fn has_waited(&self, all: usize) {
+    pub(super) fn has_waited(&self, all: usize) {
         let mut old = Vec::new();
         let mut progress = self.lock();
         progress.waited = progress.waited.max(all);
@@ -160,11 +164,11 @@ impl Deferred {
 
     /// Enqueues a turn of a body without host tasks, all at once. Returns the branch or loop after it; None if the
     /// submission has ended.
-    fn whole_turn(&self, body: usize, mut turn: Turn, quiet: bool) -> Option<Turn> {
+    pub(super) fn whole_turn(&self, body: usize, mut turn: Turn, quiet: bool) -> Option<Turn> {
         let mut progress = self.lock();
         progress.work.as_ref()?;
         let before = progress.enqueued;
-        turn.failed = !self.enqueue_turn(&mut progress, body, turn.of.frame, !quiet);
+        turn.failed = !self.enqueue_turn(&mut progress, body, turn.of.frame, !quiet, None);
         let grown = progress.enqueued > before;
         if grown && !quiet {
             turn.last.clone_from(&progress.last);
@@ -201,7 +205,7 @@ impl Deferred {
     }
 
     /// Waits for the last command of a branch or loop, if a host task waits for it.
-    fn settle(&self, at: TaskAt, last: Option<DriverEvent>) -> Result<()> {
+    pub(super) fn settle(&self, at: TaskAt, last: Option<DriverEvent>) -> Result<()> {
         let task = &self.exec.fixed.plan.flows[at.flow].tasks[at.task];
         match last.filter(|_| !task.then_tasks.is_empty()) {
             Some(last) => {
@@ -213,7 +217,7 @@ impl Deferred {
     }
 
     /// Returns the error of the submission, which something has met.
-    fn failure(&self) -> Error {
+    pub(super) fn failure(&self) -> Error {
         let failure = self.lock().failure.clone();
         failure.unwrap_or_else(|| SubmitError::NotComplete.into())
     }

@@ -26,6 +26,7 @@ use crate::cl::completion::workers;
 use crate::cl::objects::event::{CommandStatus, DriverEvent};
 use crate::cl::objects::queue::DriverQueue;
 use crate::error::{DriverError, Error, Result, SubmitError};
+use crate::exec::build::guards::Guard;
 use crate::exec::executable::Inner;
 use crate::exec::submit::blocker::Blocker;
 use crate::exec::submit::frames::{Frames, ROOT, TaskAt};
@@ -267,13 +268,14 @@ impl Deferred {
     }
 
     /// Enqueues a turn of a body without host tasks; `around` is the frame of its branch or loop. Returns whether that
-    /// succeeded. `last` says whether the event of the last command is wanted.
+    /// succeeded. `last` says whether the event of the last command is wanted. With a guard the loop may have ended.
     pub(in crate::exec) fn enqueue_turn(
         &self,
         progress: &mut DeferredProgress,
         body: usize,
         around: usize,
         last: bool,
+        guard: Option<&Guard>,
     ) -> bool {
         let DeferredProgress { work: Some(work), refused: false, .. } = progress else { return false };
         let exec = &self.exec.fixed;
@@ -284,7 +286,8 @@ impl Deferred {
         let is_first = progress.enqueued == 0;
         let elsewhere = exec.context.enqueue_elsewhere();
         let want = Want { first: is_first, last };
-        let turn = Interpreter::new(exec, snapshot, bindings, &self.own, &NOTHING, want, None).through(body);
+        let turn =
+            Interpreter::new(exec, snapshot, bindings, &self.own, &NOTHING, want, None).through(body).guarded(guard);
         let outcome = turn.block(0);
         drop(elsewhere);
         match outcome {
@@ -412,7 +415,7 @@ pub(in crate::exec) fn waited(outcome: Result<(), DriverError>) -> Result<()> {
 
 impl DeferredProgress {
     /// The queue has refused a command.
-    fn stopped(&mut self, Stopped { error, under_way }: Stopped) {
+    pub(in crate::exec) fn stopped(&mut self, Stopped { error, under_way }: Stopped) {
         self.enqueued += usize::from(under_way);
         self.failure.get_or_insert(error.into());
         self.refused = true;

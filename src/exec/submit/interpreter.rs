@@ -13,6 +13,7 @@ use crate::cl::objects::event::DriverEvent;
 use crate::cl::objects::queue::DriverQueue;
 use crate::command::Command;
 use crate::error::{DriverError, DriverFault, SubmitError};
+use crate::exec::build::guards::Guard;
 use crate::exec::build::record::Chunk;
 use crate::exec::finalized::Finalized;
 use crate::exec::submit::bindings::SubmissionBindings;
@@ -77,6 +78,8 @@ pub(in crate::exec) struct Interpreter<'a> {
     /// Whether anything was enqueued.
     under_way: bool,
     ends: Ends,
+    /// The loop whose turn is enqueued ahead: its commands have guards.
+    guard: Option<&'a Guard>,
 }
 
 impl Snapshot {
@@ -119,12 +122,19 @@ impl<'a> Interpreter<'a> {
     ) -> Self {
         let (flow, schedule) = (exec.plan.main(), snapshot.schedule(exec));
         let (ends, steps) = (Ends::default(), flow.steps.clone());
-        Self { exec, snapshot, bindings, flow, schedule, queue, steps, want, waits, kept, under_way: false, ends }
+        let (under_way, guard) = (false, None);
+        Self { exec, snapshot, bindings, flow, schedule, queue, steps, want, waits, kept, under_way, ends, guard }
     }
 
     /// Carries out something of another flow than that of the graph itself.
     pub(in crate::exec) fn through(mut self, flow: usize) -> Self {
         (self.flow, self.schedule) = (&self.exec.plan.flows[flow], self.snapshot.schedule_of(self.exec, flow));
+        self
+    }
+
+    /// Carries out a turn of a loop that may have ended: see [`Guard`].
+    pub(in crate::exec) fn guarded(mut self, guard: Option<&'a Guard>) -> Self {
+        self.guard = guard;
         self
     }
 
@@ -270,7 +280,13 @@ impl<'a> Interpreter<'a> {
             let mut own = Waits::NONE;
             let waits = self.take_waits(stream, &mut own);
             let to = To { queue, waits, event: self.wants_event(stream, index..index + 1, event) };
-            match replay::enqueue(values, self.bindings, index, &plan.steps[index], &to) {
+            let step = &plan.steps[index];
+            let guarded = self.guard.and_then(|guard| guard.enqueue(values, values.command(step), &to));
+            let taken = match guarded {
+                Some(taken) => taken.map_err(ReplayError::Driver),
+                None => replay::enqueue(values, self.bindings, index, step, &to),
+            };
+            match taken {
                 Ok(taken) => self.took(stream, index..index + 1, event, taken)?,
                 Err(ReplayError::Driver(source)) => return Err(self.stopped(index..index + 1, source)),
                 Err(ReplayError::Native(text)) => {
@@ -286,7 +302,10 @@ impl<'a> Interpreter<'a> {
     /// Enqueues the command buffers of steps, or the steps one by one where there are none, unless they can `only` be
     /// recorded.
     fn native(&mut self, stream: usize, steps: &Range<usize>, event: Option<usize>, only: bool) -> Result<(), Stopped> {
-        let Some(recorded) = &self.snapshot.recorded else { return self.run(stream, steps.clone(), event) };
+        // What is recorded has no guards, beside kernels.
+        let Some(recorded) = self.snapshot.recorded.as_ref().filter(|_| self.guard.is_none()) else {
+            return self.run(stream, steps.clone(), event);
+        };
         for chunk in recorded.of(steps) {
             let event = event.filter(|_| chunk.steps.end == steps.end);
             if chunk.replayed {

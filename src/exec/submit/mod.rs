@@ -42,6 +42,7 @@
 //! submission. Host memory of a transfer stays until the transfer ends. What drops values of the program, or flushes a
 //! queue, is left in `Leftovers` until the lock is released. Rules: S1 to S10, H1 to H7, N6, X1, I4.
 
+mod ahead;
 pub(in crate::exec) mod bindings;
 pub(in crate::exec) mod blocker;
 pub(in crate::exec) mod builder;

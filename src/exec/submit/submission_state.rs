@@ -168,10 +168,10 @@ impl SubmissionState {
         self.control.as_ref().is_some_and(|control| control.cancelled.load(Ordering::Relaxed))
     }
 
-    /// Notes that a turn of a flow begins.
-    pub(in crate::exec) fn turn(&self, flow: usize) {
+    /// Notes that turns of a flow begin.
+    pub(in crate::exec) fn turn(&self, flow: usize, count: u64) {
         if let Some(turns) = self.control.as_ref().and_then(|control| control.turns.get(flow)) {
-            turns.fetch_add(1, Ordering::Relaxed);
+            turns.fetch_add(count, Ordering::Relaxed);
         }
     }
 

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `autotuner.rs` | rounds of trials, the choice, later checks: read it first. It knows times and no OpenCL |
 //! | `autotuner/tests.rs` | its tests, on fake drivers |
+//! | `pace.rs` | how many turns of a loop are enqueued before the host looks at its condition again |
 //! | `cache.rs` | the tuning cache: a file that keeps the choice for the next process |
 //!
 //! A time comes from a timer that the driver's callback stops (`cl/completion/completion_time.rs`). What is known of a
@@ -15,3 +16,4 @@
 
 pub(in crate::exec) mod autotuner;
 pub(in crate::exec) mod cache;
+pub(in crate::exec) mod pace;

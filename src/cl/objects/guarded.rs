@@ -1,0 +1,161 @@
+//! Programs with guarded kernels: see [`crate::opencl_c::guard`].
+//!
+//! A program has one such twin, made when it is first needed from the source that the driver has. Whatever keeps a twin from being
+//! made is no error: it is a reason for the report.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use opencl_sys::{CL_PROGRAM_BUILD_OPTIONS, CL_PROGRAM_SOURCE};
+
+use crate::cl::commands::command::ByRef;
+use crate::cl::completion::user_code::log_later;
+use crate::cl::memory::untyped::Mem;
+use crate::cl::objects::context::InContext;
+use crate::cl::objects::device::Device;
+use crate::cl::objects::kernel::Kernel;
+use crate::cl::objects::kernel_object::{KernelObject, KernelObjectError};
+use crate::cl::objects::program::Program;
+use crate::cl::objects::program_builder::ProgramBuilder;
+use crate::cl::query::info::{self, ask};
+use crate::command::Arg;
+use crate::error::DriverError;
+use crate::ffi::core::Core;
+use crate::opencl_c::guard::{self, PREFIX};
+use crate::opencl_c::source::{Effects, Source, Unreadable};
+use crate::quirks;
+
+/// Why a kernel has no guarded twin.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum NotGuarded {
+    /// The driver has no source of the program: it was made from a binary, SPIR-V, built-in kernels, or by linking.
+    NoSource,
+    /// The program has device globals.
+    Globals,
+    /// It is built with an option that lets results differ between two programs.
+    FastMath(&'static str),
+    Unreadable(Unreadable),
+    /// The driver compiles calls of kernels with barriers wrongly.
+    Waits,
+    /// The driver could not build the twin, or says something else about its kernel.
+    Refused,
+}
+
+impl fmt::Display for NotGuarded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSource => f.write_str("the driver has no source of the program"),
+            Self::Globals => f.write_str("the program has device globals"),
+            Self::FastMath(option) => write!(f, "the program is built with {option}"),
+            Self::Unreadable(why) => write!(f, "clgraph cannot read the program: {why}"),
+            Self::Waits => {
+                f.write_str("the program has barriers, and the driver compiles calls of such kernels wrongly")
+            }
+            Self::Refused => f.write_str("the driver does not build the kernel with a guard"),
+        }
+    }
+}
+
+/// Options by which two programs with one kernel may compute different bits.
+const FAST_MATH: [&str; 3] = ["-cl-fast-relaxed-math", "-cl-unsafe-math-optimizations", "-cl-finite-math-only"];
+
+/// The twin of a program.
+pub(in crate::cl) struct GuardedProgram {
+    program: Program,
+    /// What the kernels may do, or why they cannot be read.
+    kernels: BTreeMap<String, Result<Effects, Unreadable>>,
+}
+
+impl GuardedProgram {
+    /// Builds the twin of a program.
+    pub(in crate::cl) fn build(of: &Program) -> Result<Self, NotGuarded> {
+        if !of.bound_globals().list().is_empty() {
+            return Err(NotGuarded::Globals);
+        }
+        let core = Core::get().map_err(|_| NotGuarded::Refused)?;
+        let source = info::text("clGetProgramInfo", ask!(core, clGetProgramInfo, of.raw(), CL_PROGRAM_SOURCE));
+        let text = source
+            .ok()
+            .filter(|text| !text.trim().is_empty() && !text.contains(char::REPLACEMENT_CHARACTER))
+            .ok_or(NotGuarded::NoSource)?;
+        let device = of.context().devices().iter().find(|device| of.is_built_for(device).unwrap_or(false));
+        let device = device.ok_or(NotGuarded::NoSource)?;
+        let options = ask!(core, clGetProgramBuildInfo, of.raw(), device.raw(), CL_PROGRAM_BUILD_OPTIONS);
+        let options = info::text("clGetProgramBuildInfo", options).map_err(|_| NotGuarded::NoSource)?;
+        if let Some(option) = FAST_MATH.into_iter().find(|option| options.contains(option)) {
+            return Err(NotGuarded::FastMath(option));
+        }
+        let source = Source::read(&text, &options).map_err(NotGuarded::Unreadable)?;
+        let names = of.kernel_names().map_err(|_| NotGuarded::Refused)?;
+        let (text, outcomes) = guard::guarded(&text, &source, names.iter().map(String::as_str));
+        let effects =
+            |(name, outcome): (&str, Result<(), _>)| (name.to_owned(), outcome.map(|()| source.effects(name)));
+        let kernels = outcomes.into_iter().map(effects).collect();
+        let built = ProgramBuilder::new(of).options(&options).source(&text).map_err(|error| {
+            log_later!(Debug, "a program with guarded kernels cannot be built: {error}");
+            NotGuarded::Refused
+        });
+        Ok(Self { program: built?, kernels })
+    }
+}
+
+/// The kernels of clgraph's own that a loop needs whose turns are enqueued ahead.
+#[derive(Debug)]
+pub(crate) struct LoopKernels {
+    pub(crate) latch: Kernel,
+    pub(crate) fill: Kernel,
+    pub(crate) fill_words: Kernel,
+    pub(crate) copy: Kernel,
+    pub(crate) copy_words: Kernel,
+}
+
+impl Kernel {
+    /// Returns the twin that runs only if a number is not zero, which is its last argument.
+    pub(crate) fn guarded(&self, device: &Device) -> Result<Self, NotGuarded> {
+        let of = self.program().guarded()?;
+        let effects = of.kernels.get(self.name()).cloned().unwrap_or(Err(Unreadable::NoKernel));
+        if effects.map_err(NotGuarded::Unreadable)?.may_wait && !quirks::calls_barriers_under_conditions(device.caps())
+        {
+            return Err(NotGuarded::Waits);
+        }
+        let twin = of.program.kernel(&format!("{PREFIX}{}", self.name())).map_err(|_| NotGuarded::Refused)?;
+        let (own, its) = (self.facts(device), twin.facts(device));
+        let (Some(own), Some(its)) = (own, its) else { return Err(NotGuarded::Refused) };
+        let same = its.max_work_group >= own.max_work_group && its.required_work_group == own.required_work_group;
+        if !same || twin.num_args() != self.num_args() + 1 { Err(NotGuarded::Refused) } else { Ok(twin) }
+    }
+
+    /// Returns whether results of the kernel may depend on how the driver divides a range that it may divide.
+    pub(crate) fn may_see_groups(&self) -> bool {
+        let effects = self.program().guarded().ok().and_then(|of| of.kernels.get(self.name())?.as_ref().ok());
+        effects.is_none_or(|effects| effects.may_see_groups)
+    }
+
+    /// Returns clgraph's own kernels for loops, which the twin of the kernel's program has.
+    pub(crate) fn loop_kernels(&self) -> Result<LoopKernels, NotGuarded> {
+        let program = &self.program().guarded()?.program;
+        let kernel = |name: &str| program.kernel(name).map_err(|_| NotGuarded::Refused);
+        Ok(LoopKernels {
+            latch: kernel(guard::LATCH)?,
+            fill: kernel(guard::FILL)?,
+            fill_words: kernel(guard::FILL_WORDS)?,
+            copy: kernel(guard::COPY)?,
+            copy_words: kernel(guard::COPY_WORDS)?,
+        })
+    }
+
+    /// Makes a kernel object of a twin, as [`with_args`](Self::with_args) does. `args` are those of the kernel itself, and `state`
+    /// begins with the number.
+    pub(crate) fn guarded_with_args<'a>(
+        &'a self,
+        device: &'a Device,
+        args: impl Iterator<Item = Arg<ByRef<'a>>>,
+        state: &'a Mem,
+    ) -> Result<KernelObject, KernelObjectError> {
+        let mut object = self.with_args(device, args)?;
+        let index = self.num_args() as usize - 1;
+        let set: Result<(), DriverError> = object.set(index, Arg::Memory(state));
+        set.map_err(|source| KernelObjectError::Argument { index, source })?;
+        Ok(object.guarded())
+    }
+}

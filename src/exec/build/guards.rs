@@ -1,0 +1,358 @@
+//! Loops whose turns can be enqueued before their condition is known: what they need beside the plan.
+//!
+//! In the body of such a loop each kernel is a guarded one, which runs only if the loop still goes on, whoever decides the turn.
+//! If the host decides, the guard is open. Nothing here is an error: a loop that cannot go ahead is decided by the host, and the
+//! report says why.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytemuck::cast_slice;
+use rustc_hash::FxHashMap;
+
+use crate::cl::commands::command::ByRef;
+use crate::cl::commands::enqueue::{self, NOTHING, To};
+use crate::cl::memory::region::AsRegion;
+use crate::cl::memory::untyped::Mem;
+use crate::cl::objects::buffer::Buffer;
+use crate::cl::objects::context::InContext;
+use crate::cl::objects::device::Device;
+use crate::cl::objects::event::DriverEvent;
+use crate::cl::objects::guarded::LoopKernels;
+use crate::cl::objects::kernel::Kernel;
+use crate::cl::objects::kernel_object::{KernelObject, KernelObjectError};
+use crate::cl::objects::queue::DriverQueue;
+use crate::command::{Arg, Command, ControlKind, Location};
+use crate::error::{DriverError, DriverFault};
+use crate::exec::build::options::Loops;
+use crate::exec::build::values::{Objects, Values, set_args};
+use crate::exec::tune::pace::Pace;
+use crate::graph::Tables;
+use crate::handles::NodeKind;
+use crate::ir::{ById, Span, ViewId};
+use crate::opencl_c::guard::STATE_WORDS;
+use crate::plan::{Flow, Plan, Step};
+use crate::report::loops::HostDecided;
+
+/// How the condition is latched.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::exec) struct Latch {
+    /// Whether the loop ends if the condition is zero.
+    pub(in crate::exec) is_read: bool,
+    /// Whether turns begin, which are counted from 0 on.
+    pub(in crate::exec) begins: bool,
+    /// Whether a turn follows.
+    pub(in crate::exec) counts: bool,
+}
+
+/// The longest pattern of a fill that goes ahead, in bytes.
+const PATTERN: usize = 16;
+
+/// The loops of an executable that can go ahead.
+#[derive(Debug, Default)]
+pub(in crate::exec) struct Guards(Vec<Guard>);
+
+/// A loop that can go ahead.
+pub(in crate::exec) struct Guard {
+    /// The flow of its body.
+    flow: usize,
+    steps: Range<usize>,
+    /// Whether turns still run, and how many did.
+    state: Mem,
+    kernels: LoopKernels,
+    /// The place of the device among those of the kernels.
+    place: usize,
+    /// Whether the state may say that no turn runs.
+    is_closed: AtomicBool,
+    pace: Mutex<Pace>,
+}
+
+impl Guards {
+    /// Returns the loop whose body is a flow.
+    pub(in crate::exec) fn of_flow(&self, flow: usize) -> Option<&Guard> {
+        self.0.iter().find(|guard| guard.flow == flow)
+    }
+
+    /// Returns the loop that has a step in its body.
+    pub(in crate::exec) fn of_step(&self, step: usize) -> Option<&Guard> {
+        self.0.iter().find(|guard| guard.steps.contains(&step))
+    }
+
+    /// Gives the loops that can go ahead guarded kernels. Returns them, and for each other loop, by the flow of its body, why the
+    /// host decides it.
+    pub(in crate::exec) fn new(
+        context: &impl InContext,
+        device: &Device,
+        tables: &Tables,
+        plan: &Plan,
+        asked: Loops,
+        profiled: bool,
+        objects: &mut Objects,
+    ) -> (Self, Vec<(usize, HostDecided)>) {
+        let (mut all, mut others) = (Vec::new(), Vec::new());
+        for id in tables.ir.ids() {
+            let Command::Control(control) = tables.ir.command(id) else { continue };
+            let flow = control.bodies.ends().0 as usize + 1;
+            let outcome = match control.kind {
+                ControlKind::While { .. } if asked == Loops::HostDecided => Err(HostDecided::Asked),
+                ControlKind::While { .. } if profiled => Err(HostDecided::Profiled),
+                ControlKind::While { .. } => {
+                    Guard::new(context, device, tables, plan, flow, objects, asked == Loops::Ahead)
+                }
+                _ => continue,
+            };
+            match outcome {
+                Ok(guard) => all.push(guard),
+                Err(why) => others.push((flow, why)),
+            }
+        }
+        (Self(all), others)
+    }
+}
+
+impl Guard {
+    fn new(
+        context: &impl InContext,
+        device: &Device,
+        tables: &Tables,
+        plan: &Plan,
+        flow: usize,
+        objects: &mut Objects,
+        always: bool,
+    ) -> Result<Self, HostDecided> {
+        let Flow { tasks, steps, schedule, .. } = &plan.flows[flow];
+        if let Some(task) = tasks.first() {
+            return Err(HostDecided::Node(NodeKind::of(tables.ir.command(task.node))));
+        }
+        if schedule.streams > 1 {
+            return Err(HostDecided::Queues);
+        }
+        let mut first = None;
+        for step in &plan.steps[steps.clone()] {
+            if let Some((kernel, grid)) = goes_ahead(tables, step)? {
+                let of = &tables.kernels[kernel.index()];
+                let twin = of.guarded(device);
+                twin.map_err(|why| HostDecided::Kernel { kernel: of.name().to_owned(), why: why.to_string() })?;
+                if grid.local.is_none() && of.may_see_groups() {
+                    return Err(HostDecided::Divided { kernel: of.name().to_owned() });
+                }
+                first.get_or_insert(of);
+            }
+        }
+        let first = first.ok_or(HostDecided::NoKernel)?;
+        let refused = |_| HostDecided::Driver;
+        let kernels = first.loop_kernels().map_err(|_| HostDecided::Driver)?;
+        let place = kernels.latch.place_of(device).ok_or(HostDecided::Driver)?;
+        let state = Buffer::<u32>::new(context, STATE_WORDS).map_err(refused)?.region().mem;
+        let (is_closed, pace) = (AtomicBool::new(true), Mutex::new(Pace::new(always)));
+        let guard = Self { flow, steps: steps.clone(), state, kernels, place, is_closed, pace };
+        // All or none: kernels without a guard would run when the loop has ended.
+        let mut made: FxHashMap<_, Arc<KernelObject>> = FxHashMap::default();
+        let mut new = Vec::new();
+        for index in steps.clone() {
+            let Step { node, object } = plan.steps[index];
+            let Command::Kernel { kernel, args, .. } = *tables.ir.command(node) else { continue };
+            let known = object.and_then(|object| made.get(&object).cloned());
+            let object_of_step = match known {
+                Some(known) => known,
+                None => {
+                    let own = guard.make(device, tables, &tables.kernels[kernel.index()], args);
+                    let own = Arc::new(own.ok_or(HostDecided::Driver)?.map_err(|_| HostDecided::Driver)?);
+                    object.map(|object| made.insert(object, Arc::clone(&own)));
+                    own
+                }
+            };
+            new.push((index, object_of_step));
+        }
+        for (index, object) in new {
+            objects.keep(index, object);
+        }
+        Ok(guard)
+    }
+
+    /// Makes a kernel object with a guard. None if the kernel has no guarded twin.
+    pub(in crate::exec) fn make(
+        &self,
+        device: &Device,
+        tables: &Tables,
+        kernel: &Kernel,
+        args: Span,
+    ) -> Option<Result<KernelObject, KernelObjectError>> {
+        let twin = kernel.guarded(device).ok()?;
+        Some(twin.guarded_with_args(device, set_args(tables, args), &self.state))
+    }
+
+    pub(in crate::exec) fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether the loop can go ahead with the values that it has now. Updates may have changed them.
+    pub(in crate::exec) fn may_go_ahead(&self, values: &Values, plan: &Plan) -> bool {
+        let may = |index: usize| {
+            let Ok(kernel) = goes_ahead(&values.tables, &plan.steps[index]) else { return false };
+            let Some((kernel, grid)) = kernel else { return true };
+            let divided = || grid.local.is_none() && values.tables.kernels[kernel.index()].may_see_groups();
+            values.objects.0[index].as_ref().is_some_and(|object| object.is_guarded()) && !divided()
+        };
+        self.steps.clone().all(may)
+    }
+
+    pub(in crate::exec) fn flow(&self) -> usize {
+        self.flow
+    }
+
+    /// Lets the kernels of the body run, before a turn that the host has decided.
+    pub(in crate::exec) fn open(&self, queue: &DriverQueue) -> Result<(), DriverError> {
+        if !self.is_closed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let to = To { queue, waits: &NOTHING, event: false };
+        let first: [u32; STATE_WORDS] = [1, 0];
+        let state = Location { mem: &self.state, offset: 0 };
+        enqueue::fill(&to, &state, cast_slice(&first), size_of_val(&first))?;
+        self.is_closed.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Latches the condition: what comes next on the queue runs only if the loop goes on.
+    pub(in crate::exec) fn latch(
+        &self,
+        queue: &DriverQueue,
+        condition: &Location<&Mem>,
+        latch: Latch,
+    ) -> Result<(), DriverError> {
+        let Latch { is_read, begins, counts } = latch;
+        self.is_closed.store(true, Ordering::Relaxed);
+        let at = (condition.offset / size_of::<u32>()) as u64;
+        let [is_read, begins, counts] = [is_read, begins, counts].map(|flag| u32::from(flag).to_ne_bytes());
+        let at = at.to_ne_bytes();
+        let args = [
+            Arg::Memory(&self.state),
+            Arg::Memory(condition.mem),
+            Arg::Value(&at[..]),
+            Arg::Value(&is_read[..]),
+            Arg::Value(&begins[..]),
+            Arg::Value(&counts[..]),
+        ];
+        let to = To { queue, waits: &NOTHING, event: false };
+        self.launch(&self.kernels.latch, args, &to, 1).map(drop)
+    }
+
+    /// Reads whether the loop goes on, and how many turns there were since the guard was opened.
+    pub(in crate::exec) fn read(&self, queue: &DriverQueue) -> Result<(bool, u32), DriverError> {
+        let mut words = [0_u32; STATE_WORDS];
+        let to = To { queue, waits: &NOTHING, event: false };
+        let state = Location { mem: &self.state, offset: 0 };
+        enqueue::read_blocking(&to, &state, bytemuck::cast_slice_mut(&mut words))?;
+        Ok((words[0] != 0, words[1]))
+    }
+
+    /// Enqueues a command as a kernel with a guard, if it is no kernel itself.
+    pub(in crate::exec) fn enqueue(
+        &self,
+        values: &Values,
+        command: &Command<ById>,
+        to: &To<'_>,
+    ) -> Option<Result<Option<DriverEvent>, DriverError>> {
+        const MISSING: DriverError = DriverError::faulty("a command without its objects", DriverFault::Defect);
+        let mem = |view: ViewId| values.tables.mem(view).ok_or(MISSING);
+        match command {
+            command if command.is_noop() => None,
+            Command::Fill { dst, size, pattern, area: None } => {
+                let pattern = values.tables.ir.bytes(*pattern);
+                Some(mem(dst.mem).and_then(|to_mem| self.fill(to, to_mem, dst.offset, *size, pattern)))
+            }
+            Command::Copy { src, dst, size } => Some(mem(src.mem).and_then(|from| {
+                let offsets = [src.offset, dst.offset];
+                self.copy(to, from, mem(dst.mem)?, offsets, *size)
+            })),
+            _ => None,
+        }
+    }
+
+    fn fill(
+        &self,
+        to: &To<'_>,
+        mem: &Mem,
+        offset: usize,
+        size: usize,
+        pattern: &[u8],
+    ) -> Result<Option<DriverEvent>, DriverError> {
+        let mut period = pattern.len();
+        // Short patterns fill whole words.
+        while period < 4 && 4 % period == 0 {
+            period *= 2;
+        }
+        let mut bytes = [0; PATTERN];
+        bytes.iter_mut().zip(pattern.iter().cycle()).take(period).for_each(|(byte, of)| *byte = *of);
+        let words = [offset, size, period].iter().all(|number| number % 4 == 0);
+        let (kernel, unit) = if words { (&self.kernels.fill_words, 4) } else { (&self.kernels.fill, 1) };
+        let (first, period) = (((offset / unit) as u64).to_ne_bytes(), ((period / unit) as u32).to_ne_bytes());
+        let args = [
+            Arg::Memory(&self.state),
+            Arg::Memory(mem),
+            Arg::Value(&first[..]),
+            Arg::Value(&bytes[..]),
+            Arg::Value(&period[..]),
+        ];
+        self.launch(kernel, args, to, size / unit)
+    }
+
+    fn copy(
+        &self,
+        to: &To<'_>,
+        from: &Mem,
+        into: &Mem,
+        offsets: [usize; 2],
+        size: usize,
+    ) -> Result<Option<DriverEvent>, DriverError> {
+        let words = offsets.iter().chain([&size]).all(|number| number % 4 == 0);
+        let (kernel, unit) = if words { (&self.kernels.copy_words, 4) } else { (&self.kernels.copy, 1) };
+        let [src, dst] = offsets.map(|offset| ((offset / unit) as u64).to_ne_bytes());
+        let args = [
+            Arg::Memory(&self.state),
+            Arg::Memory(from),
+            Arg::Value(&src[..]),
+            Arg::Memory(into),
+            Arg::Value(&dst[..]),
+        ];
+        self.launch(kernel, args, to, size / unit)
+    }
+
+    fn launch<'a, const N: usize>(
+        &self,
+        kernel: &Kernel,
+        args: [Arg<ByRef<'a>>; N],
+        to: &To<'_>,
+        items: usize,
+    ) -> Result<Option<DriverEvent>, DriverError> {
+        let launch = |object: &KernelObject| enqueue::kernel(to, object, 1, &[0; 3], &[items, 1, 1], None);
+        kernel.launch(self.place, args.into_iter(), launch).map_err(|error| match error {
+            KernelObjectError::Argument { source, .. } => source,
+            KernelObjectError::Create(crate::Error::Driver(source)) => source,
+            KernelObjectError::Create(_) => DriverError::faulty("clCreateKernel", DriverFault::Defect),
+        })?
+    }
+}
+
+/// A kernel of a step, and its range.
+type Launch<'a> = (crate::ir::KernelId, &'a crate::command::Grid);
+
+/// Returns the kernel of a step, if it has one, or why the step cannot go ahead.
+fn goes_ahead<'a>(tables: &'a Tables, step: &Step) -> Result<Option<Launch<'a>>, HostDecided> {
+    match tables.ir.command(step.node) {
+        Command::Kernel { kernel, grid, .. } => Ok(Some((*kernel, grid))),
+        command if command.is_noop() => Ok(None),
+        Command::Fill { pattern, area: None, .. } if tables.ir.bytes(*pattern).len() <= PATTERN => Ok(None),
+        Command::Fill { area: None, .. } => Err(HostDecided::Pattern),
+        Command::Copy { .. } => Ok(None),
+        other => Err(HostDecided::Node(NodeKind::of(other))),
+    }
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guard").field("flow", &self.flow).field("steps", &self.steps).finish_non_exhaustive()
+    }
+}

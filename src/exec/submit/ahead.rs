@@ -1,0 +1,134 @@
+//! A loop whose turns can be enqueued before their condition is known.
+//!
+//! The host enqueues some turns, each behind a latch of the condition, then reads whether the loop goes on, and how many turns
+//! did something. The turns after the loop's end change nothing, because each of their commands looks at the latch. How many
+//! turns go ahead, or none, is the affair of [`pace`](crate::exec::tune::pace).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::cl::completion::event_reaper;
+use crate::cl::memory::untyped::Mem;
+use crate::command::{Control, ControlKind, Location};
+use crate::error::{DriverError, Result, SubmitError};
+use crate::exec::build::guards::{Guard, Latch};
+use crate::exec::build::values::Values;
+use crate::exec::submit::control::Next;
+use crate::exec::submit::deferred::Deferred;
+use crate::exec::submit::frames::Turn;
+use crate::exec::submit::interpreter::Stopped;
+use crate::ir::{Span, ViewId};
+
+impl Deferred {
+    /// Carries out a loop that can go ahead. Returns its outcome; None if nobody sees it any more.
+    pub(super) fn guarded_loop(
+        self: &Arc<Self>,
+        guard: &Guard,
+        mut turn: Turn,
+        control: &Control<ViewId, Span>,
+        values: &Values,
+    ) -> Option<Result<()>> {
+        let ControlKind::While { at_least_once, at_most } = control.kind else { return Some(Ok(())) };
+        let place = control.condition.as_ref().and_then(|place| Some((values.tables.mem(place.mem)?, place.offset)));
+        let condition = place.map(|(mem, offset)| Location { mem, offset });
+        let condition = condition.filter(|_| guard.may_go_ahead(values, &self.exec.fixed.plan));
+        let body = guard.flow();
+        // Since when the turns run that the host decided last, if it has not looked at the condition since.
+        let (mut since, mut has_turned, mut batch) = (Instant::now(), false, 0);
+        let outcome = loop {
+            if event_reaper::process_ends() {
+                std::mem::forget(Arc::clone(self));
+                return None;
+            }
+            let mut count = if condition.is_some() { guard.pace().next(turn.turns, batch) } else { 0 };
+            count = count.min(at_most.map_or(u64::MAX, |most| most.saturating_sub(turn.turns)));
+            if let Some(condition) = condition.as_ref().filter(|_| count > 0) {
+                if self.state.is_cancelled() {
+                    break Err(SubmitError::Cancelled { node: self.node(turn.of), turns: turn.turns }.into());
+                }
+                let is_free = at_least_once && turn.turns == 0;
+                let (goes_on, ran) = match self.turns_ahead(guard, &turn, condition, count, is_free) {
+                    Ok(read) => read,
+                    Err(error) => break Err(error),
+                };
+                // A turn that the host decided before is in the time too: it is at most one of many.
+                guard.pace().batch(ran, nanos(since));
+                (since, has_turned, batch) = (Instant::now(), false, count);
+                turn.turns += ran;
+                self.state.turn(body, ran);
+                if !goes_on {
+                    break Ok(());
+                }
+                continue;
+            }
+            match self.next_turn(&turn, control, values) {
+                Err(error) => break Err(error),
+                Ok(next) => {
+                    if has_turned {
+                        guard.pace().host_turn(nanos(since));
+                    }
+                    since = Instant::now();
+                    if matches!(next, Next::Over) {
+                        break Ok(());
+                    }
+                }
+            }
+            if let Err(error) = self.try_enqueue(|| guard.open(&self.own)) {
+                break Err(error);
+            }
+            self.state.turn(body, 1);
+            turn = self.whole_turn(body, turn, true)?;
+            (has_turned, batch) = (true, 0);
+        };
+        if outcome.is_ok() {
+            guard.pace().ended(turn.turns);
+        }
+        Some(outcome.and_then(|()| self.settle(turn.of, turn.last.take())))
+    }
+
+    /// Enqueues turns, and reads whether the loop goes on and how many of them did something.
+    fn turns_ahead(
+        &self,
+        guard: &Guard,
+        turn: &Turn,
+        condition: &Location<&Mem>,
+        count: u64,
+        is_free: bool,
+    ) -> Result<(bool, u64)> {
+        if turn.failed {
+            return Err(self.failure());
+        }
+        for number in 0..count {
+            let begins = number == 0;
+            let latch = Latch { is_read: !(is_free && begins), begins, counts: true };
+            self.try_enqueue(|| guard.latch(&self.own, condition, latch))?;
+            let mut progress = self.lock();
+            if !self.enqueue_turn(&mut progress, guard.flow(), turn.of.frame, false, Some(guard)) {
+                drop(progress);
+                return Err(self.failure());
+            }
+        }
+        let latch = Latch { is_read: true, begins: false, counts: false };
+        self.try_enqueue(|| guard.latch(&self.own, condition, latch))?;
+        let all = self.lock().enqueued;
+        let (goes_on, ran) = guard.read(&self.own).map_err(SubmitError::CommandFailed)?;
+        self.has_waited(all);
+        Ok((goes_on, u64::from(ran)))
+    }
+
+    /// Enqueues something between turns. If the driver refuses it, nothing is enqueued any more.
+    fn try_enqueue(&self, enqueue: impl FnOnce() -> Result<(), DriverError>) -> Result<()> {
+        let mut progress = self.lock();
+        let elsewhere = self.exec.fixed.context.enqueue_elsewhere();
+        let outcome = enqueue();
+        drop(elsewhere);
+        let Err(error) = outcome else { return Ok(()) };
+        progress.stopped(Stopped { error: SubmitError::Driver(error), under_way: true });
+        drop(progress);
+        Err(self.failure())
+    }
+}
+
+fn nanos(since: Instant) -> u64 {
+    since.elapsed().as_nanos().try_into().unwrap_or(u64::MAX)
+}

@@ -1,0 +1,167 @@
+//! How many turns of a loop are enqueued before the host looks at the condition again: what was measured decides.
+//!
+//! A turn that the host decides costs a wait for the device. A turn that is enqueued ahead costs the latch, and when the loop
+//! has ended, turns that do nothing. Which is less depends on the driver and the body, so both are timed on the turns that the
+//! program asks for.
+
+/// The most turns that are enqueued ahead at once.
+const MOST: u64 = 32;
+/// The first turns ahead of a loop whose length nobody knows.
+const FIRST: u64 = 4;
+/// How many turns the host decides before others are tried.
+const HOST_TURNS: u64 = 8;
+/// How many batches of turns are tried. The first is not counted: drivers compile then.
+const BATCHES: u32 = 4;
+/// When so many turns were measured, old ones count half.
+const KEPT: u64 = 4096;
+
+/// Time of turns.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    turns: u64,
+    nanos: u64,
+}
+
+impl Sum {
+    fn add(&mut self, turns: u64, nanos: u64) {
+        if self.turns > KEPT {
+            (self.turns, self.nanos) = (self.turns / 2, self.nanos / 2);
+        }
+        self.turns += turns;
+        self.nanos = self.nanos.saturating_add(nanos);
+    }
+
+    /// Returns the nanoseconds of a turn. Turns that did nothing have cost time too.
+    fn each(self) -> u64 {
+        self.nanos / self.turns.max(1)
+    }
+}
+
+/// What is known of the turns of a loop.
+#[derive(Debug, Default)]
+pub(in crate::exec) struct Pace {
+    /// All turns are enqueued ahead, whatever they cost.
+    always: bool,
+    host: Sum,
+    ahead: Sum,
+    batches: u32,
+    /// How many turns the loop had last.
+    last: u64,
+}
+
+impl Pace {
+    pub(in crate::exec) fn new(always: bool) -> Self {
+        Self { always, ..Self::default() }
+    }
+
+    /// Returns how many turns are enqueued ahead now, after `done` turns of a loop, and a batch of `batch` turns if those were
+    /// enqueued ahead. 0: the host decides the next one.
+    pub(in crate::exec) fn next(&self, done: u64, batch: u64) -> u64 {
+        if !self.goes_ahead() {
+            return 0;
+        }
+        let expected = self.last.saturating_sub(done);
+        let blind = if batch == 0 { FIRST } else { batch.saturating_mul(2) };
+        // A loop has about as many turns as it had last.
+        (if expected > 0 { expected } else { blind }).min(MOST)
+    }
+
+    fn goes_ahead(&self) -> bool {
+        if self.always {
+            return true;
+        }
+        if self.host.turns < HOST_TURNS {
+            return false;
+        }
+        self.batches < BATCHES || self.ahead.each() < self.host.each()
+    }
+
+    /// Returns whether turns ahead were faster. None if that is not known yet.
+    pub(in crate::exec) fn is_ahead(&self) -> Option<bool> {
+        (self.always || self.batches >= BATCHES).then(|| self.goes_ahead())
+    }
+
+    /// The host has decided a turn, which took so long with its decision.
+    pub(in crate::exec) fn host_turn(&mut self, nanos: u64) {
+        self.host.add(1, nanos);
+    }
+
+    /// Turns were enqueued ahead, of which so many did something.
+    pub(in crate::exec) fn batch(&mut self, ran: u64, nanos: u64) {
+        self.batches = self.batches.saturating_add(1);
+        if self.batches > 1 {
+            self.ahead.add(ran, nanos);
+        }
+    }
+
+    /// The loop has ended after so many turns.
+    pub(in crate::exec) fn ended(&mut self, turns: u64) {
+        self.last = turns;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BATCHES, FIRST, HOST_TURNS, MOST, Pace};
+
+    /// Runs a loop, and returns the batches: 0 is a turn of the host's.
+    fn run(pace: &mut Pace, turns: u64, host: u64, ahead: u64) -> Vec<u64> {
+        let (mut done, mut batch, mut all) = (0, 0, Vec::new());
+        loop {
+            let next = pace.next(done, batch);
+            if next == 0 && done == turns {
+                break;
+            }
+            all.push(next);
+            if next == 0 {
+                pace.host_turn(host);
+                done += 1;
+            } else {
+                let ran = next.min(turns - done);
+                pace.batch(ran, ahead * next);
+                done += ran;
+                if done == turns {
+                    break;
+                }
+            }
+            batch = next;
+        }
+        pace.ended(done);
+        all
+    }
+
+    #[test]
+    fn both_are_tried_and_the_faster_one_stays() {
+        let mut pace = Pace::new(false);
+        let first = run(&mut pace, 1000, 100, 10);
+        assert_eq!(first[..HOST_TURNS as usize], [0; HOST_TURNS as usize]);
+        assert_eq!(first[HOST_TURNS as usize..][..4], [FIRST, 2 * FIRST, 4 * FIRST, MOST]);
+        assert_eq!(pace.is_ahead(), Some(true));
+        assert!(run(&mut pace, 1000, 100, 10).iter().all(|batch| (1..=MOST).contains(batch)));
+
+        let mut pace = Pace::new(false);
+        let tried = run(&mut pace, 1000, 10, 100).iter().filter(|batch| **batch > 0).count();
+        assert_eq!((tried, pace.is_ahead()), (BATCHES as usize, Some(false)));
+        assert!(run(&mut pace, 1000, 10, 100).iter().all(|batch| *batch == 0));
+    }
+
+    #[test]
+    fn a_loop_that_is_as_long_as_before_has_no_turn_for_nothing() {
+        let mut pace = Pace::new(true);
+        assert_eq!(run(&mut pace, 10, 100, 10), [4, 8]);
+        assert_eq!(run(&mut pace, 10, 100, 10), [10]);
+        assert_eq!(run(&mut pace, 70, 100, 10), [10, 20, 32, 32]);
+        assert_eq!(run(&mut pace, 70, 100, 10), [32, 32, 6]);
+        assert_eq!(run(&mut pace, 0, 100, 10), [32]);
+    }
+
+    /// Turns that did nothing count against turns ahead.
+    #[test]
+    fn short_loops_stay_with_the_host() {
+        let mut pace = Pace::new(false);
+        for turns in [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1] {
+            run(&mut pace, turns, 30, 40);
+        }
+        assert_eq!(pace.is_ahead(), Some(false));
+    }
+}

@@ -1,0 +1,211 @@
+//! Sources that are read, and sources that are refused. No driver is needed.
+
+use super::guard::guarded;
+use super::source::{Effects, Source, Unreadable};
+
+fn read(text: &str) -> Result<Source, Unreadable> {
+    Source::read(text, "")
+}
+
+fn declared(text: &str, kernel: &str) -> String {
+    let source = read(text).unwrap();
+    let (all, outcomes) = guarded(text, &source, [kernel]);
+    assert_eq!(outcomes[0].1, Ok(()), "{text}");
+    all.lines().rev().nth(2).unwrap().to_owned()
+}
+
+#[test]
+fn kernels_are_called_with_their_own_parameters() {
+    let cases = [
+        ("kernel void f(global int *a) { a[0] = 1; }", "(global int * a, global const uint *clgraph_goes_on) {"),
+        ("__kernel void f(void) { }", "(global const uint *clgraph_goes_on) {"),
+        ("void kernel f() {}", "(global const uint *clgraph_goes_on) {"),
+        (
+            "typedef struct { int x; } pair;\nkernel void f(__global const pair * restrict a, /* by, value */ float4 b, local\nint *c) {}",
+            "(__global const pair * restrict a , float4 b , local int * c, global const uint *clgraph_goes_on) {",
+        ),
+        (
+            "kernel void g(int a) {}\n#define REAL float\nkernel void f(global REAL *a) {}",
+            "(global REAL * a, global const uint *clgraph_goes_on) {",
+        ),
+    ];
+    for (text, end) in cases {
+        assert_eq!(declared(text, "f"), format!("kernel  void clgraph_guarded_f{end}"), "{text}");
+    }
+    let text = "kernel __attribute__((reqd_work_group_size(8, 1, 1))) void f(int a) {}";
+    let begin = "kernel __attribute__( ( reqd_work_group_size ( 8 , 1 , 1 ) ) ) void clgraph_guarded_f(";
+    assert!(declared(text, "f").starts_with(begin), "{}", declared(text, "f"));
+}
+
+#[test]
+fn what_may_declare_more_than_it_shows_is_refused() {
+    let cases: [(&str, Unreadable); 24] = [
+        ("global int count; kernel void f() {}", Unreadable::Variable("count".to_owned())),
+        ("int count = 0; kernel void f() {}", Unreadable::Variable("count".to_owned())),
+        ("struct s { int a; } count; kernel void f() {}", Unreadable::Variable("count".to_owned())),
+        ("global int a[3], b;", Unreadable::Variable("b".to_owned())),
+        ("kernel void f() { static int count; }", Unreadable::Variable("static".to_owned())),
+        ("#define STATE global int s;\nSTATE kernel void f() {}", Unreadable::Macro("STATE".to_owned())),
+        ("#define A B\n#define B global\nA int s;", Unreadable::Macro("A".to_owned())),
+        ("#define K(name) kernel void name()\nK(f) {}", Unreadable::Macro("K".to_owned())),
+        ("DECLARE(x);", Unreadable::Macro("DECLARE".to_owned())),
+        ("DECLARE(x) {}", Unreadable::Macro("DECLARE".to_owned())),
+        ("#define M(a) bar ## a\nkernel void f() { M(rier)(1); }", Unreadable::Joins("M".to_owned())),
+        ("#define kernel\nvoid f() {}", Unreadable::Keyword("kernel".to_owned())),
+        ("#define if(x) while (x)\nkernel void f() {}", Unreadable::Keyword("if".to_owned())),
+        ("#include <a.h>\nkernel void f() {}", Unreadable::Include),
+        ("# /* */ include \"a.h\"\n", Unreadable::Include),
+        ("#ifdef A\nkernel void f() {\n#else\nkernel void f(int a) {\n#endif\n}", Unreadable::ConditionalBraces),
+        ("#if 1\n", Unreadable::ConditionalBraces),
+        ("kernel void f() {", Unreadable::Unbalanced),
+        ("kernel void f() { /* ", Unreadable::Unbalanced),
+        ("kernel void f() } {", Unreadable::Unbalanced),
+        ("ker\\\nnel void f() {}", Unreadable::Continued),
+        ("// a comment \\\nkernel void f() {}", Unreadable::Continued),
+        ("kernel void f() { enqueue_kernel(q); }", Unreadable::Enqueues),
+        ("kernel void f() {} kernel", Unreadable::Unbalanced),
+    ];
+    for (text, why) in cases {
+        assert_eq!(read(text).err(), Some(why), "{text}");
+    }
+    assert_eq!(Source::read("kernel void f() {}", "-cl-std=CLC++").err(), Some(Unreadable::CPlusPlus));
+    assert_eq!(
+        Source::read("STATE kernel void f() {}", "-D STATE=global").err(),
+        Some(Unreadable::Macro("STATE".to_owned()))
+    );
+    assert_eq!(Source::read("kernel void f() {}", "-Dglobal=").err(), Some(Unreadable::Keyword("global".to_owned())));
+}
+
+#[test]
+fn constants_types_and_functions_are_no_variables() {
+    let text = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n\
+                constant float table[2] = {1.0f, 2.0f}; __constant int n = (3);\n\
+                constant sampler_t s = CLK_FILTER_NEAREST; const sampler_t t = 0;\n\
+                struct a; struct b { int x; }; struct c { struct b y; } __attribute__((packed));\n\
+                enum { ONE, TWO }; typedef union { int i; float f; } both; typedef float real;\n\
+                float helper(float a); static inline float helper(float a) { return a; };\n\
+                float __attribute__((overloadable)) more(int a) { return a; }\n\
+                #if defined(X)\nint one(void) { return 1; }\n#elif 2\nint one(void) { return 2; }\n#else\n\
+                int one(void) { return '}' + \"{\"[0]; } // }\n#endif\n\
+                kernel void f(global int *a) { a[0] = one(); }";
+    assert!(read(text).unwrap().kernel("f").is_ok());
+}
+
+#[test]
+fn a_kernel_that_cannot_be_called_is_refused_alone() {
+    let cases = [
+        ("kernel void f(global int (*a)[4]) {} kernel void g() {}", Unreadable::Params),
+        ("kernel void f(int a[4]) {} kernel void g() {}", Unreadable::Params),
+        ("kernel void f(int) {} kernel void g() {}", Unreadable::Params),
+        ("#define BOTH int a, int b\nkernel void f(BOTH c) {} kernel void g() {}", Unreadable::Params),
+        ("kernel void f(\n#if 1\nint a\n#endif\n) {} kernel void g() {}", Unreadable::Params),
+        ("kernel void f(int a) {} kernel void f(float a) {} kernel void g() {}", Unreadable::Twice),
+        ("#define T int\nkernel void f(T a) {}\n#undef T\nkernel void g() {}", Unreadable::Redefined("T".to_owned())),
+        (
+            "#define N 8\nkernel __attribute__((reqd_work_group_size(N, 1, 1))) void f(int a) {}\n#undef N\n#define N 9\nkernel void g() {}",
+            Unreadable::Redefined("N".to_owned()),
+        ),
+        ("kernel void g() {}", Unreadable::NoKernel),
+    ];
+    for (text, why) in cases {
+        let source = read(text).unwrap();
+        assert_eq!(source.kernel("f").err(), Some(why), "{text}");
+        assert!(source.kernel("g").is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn barriers_and_groups_are_seen_in_functions_and_macros() {
+    let effects = |text: &str| {
+        let Effects { may_wait, may_see_groups } = read(text).unwrap().effects("f");
+        (may_wait, may_see_groups)
+    };
+    assert_eq!(effects("kernel void f(global int *a) { a[get_global_id(0)] = 1; }"), (false, false));
+    assert_eq!(effects("kernel void f(global int *a) { a[get_group_id(0)] = 1; }"), (false, true));
+    assert_eq!(effects("kernel void f() { barrier(CLK_LOCAL_MEM_FENCE); }"), (true, true));
+    assert_eq!(effects("void h(); kernel void f() { h(); } void h() { work_group_barrier(0); }"), (true, true));
+    assert_eq!(effects("void h() { barrier(1); } kernel void f() {} kernel void g() { h(); }"), (false, false));
+    assert_eq!(effects("void g() { h(); } void h() { g(); barrier(1); } kernel void f() { g(); }"), (true, true));
+    assert_eq!(effects("#define WAIT barrier(1)\nkernel void f() { WAIT; }"), (true, true));
+    assert_eq!(
+        effects("#define WAIT STOP\n#define STOP h()\nvoid h() { barrier(1); }\nkernel void f() { WAIT; }"),
+        (true, true)
+    );
+    assert_eq!(effects("kernel void f() { /* barrier */ \"barrier\"; }"), (false, false));
+    let by_option = Source::read("kernel void f() { WAIT; }", "-DWAIT=barrier(1)").unwrap();
+    assert!(by_option.effects("f").may_wait);
+}
+
+/// Nothing panics, whatever the text is: pieces of real sources in any order, cut anywhere.
+#[test]
+fn any_text_is_read_or_refused() {
+    const PIECES: [&str; 34] = [
+        "kernel",
+        "void",
+        "f",
+        "(",
+        ")",
+        "{",
+        "}",
+        ";",
+        ",",
+        "=",
+        "global",
+        "int",
+        "*",
+        "a",
+        "\n#define A",
+        "\n#if 1\n",
+        "\n#endif\n",
+        "\n#else\n",
+        "/*",
+        "*/",
+        "//",
+        "\"",
+        "'",
+        "\\\n",
+        "\\",
+        "#",
+        "__attribute__",
+        "((",
+        "))",
+        "struct",
+        "typedef",
+        "[",
+        "\u{e9}",
+        " ",
+    ];
+    fn any(pieces: Vec<u8>) -> bool {
+        let text: String = pieces.iter().flat_map(|piece| [PIECES[*piece as usize % PIECES.len()], " "]).collect();
+        let dense: String = pieces.iter().map(|piece| PIECES[*piece as usize % PIECES.len()]).collect();
+        for text in [text, dense] {
+            if let Ok(source) = read(&text) {
+                let _ = guarded(&text, &source, ["f"]);
+            }
+        }
+        true
+    }
+    quickcheck::QuickCheck::new().tests(20_000).quickcheck(any as fn(Vec<u8>) -> bool);
+}
+
+/// The sources of the examples are plain.
+#[test]
+fn the_kernels_of_the_examples_are_read() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels-cl");
+    let mut kernels = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "cl" && extension != "h") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        match read(&text) {
+            Ok(source) => kernels += source.count(),
+            // Device globals are macros of clgraph's.
+            Err(why) => {
+                assert!(matches!(why, Unreadable::Macro(_) | Unreadable::Joins(_)), "{}: {why}", path.display())
+            }
+        }
+    }
+    assert!(kernels > 10, "{kernels}");
+}

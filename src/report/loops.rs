@@ -1,0 +1,81 @@
+//! How the loops of an executable run, and why.
+
+use std::fmt;
+
+use crate::handles::NodeKind;
+
+/// A loop that a condition ends, by [`Graph::repeat_while`](crate::Graph::repeat_while).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoopReport {
+    /// The node's index. A loop in a sub-graph, or in a body, has that of the sub-graph's or body's node.
+    pub node: usize,
+    /// Why the host decides each turn. None if turns can be enqueued before their condition is known.
+    pub host_decided: Option<HostDecided>,
+    /// Whether turns are enqueued before their condition is known. None if that is not measured yet. It changes as submissions
+    /// are made.
+    pub ahead: Option<bool>,
+    /// The flow of its body.
+    pub(crate) flow: usize,
+}
+
+impl fmt::Display for LoopReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.host_decided, self.ahead) {
+            (Some(why), _) => write!(f, "the host decides each turn: {why}"),
+            (None, Some(true)) => f.write_str("turns are enqueued ahead"),
+            (None, Some(false)) => f.write_str("the host decides each turn: that was faster"),
+            (None, None) => f.write_str("the faster way is not measured yet"),
+        }
+    }
+}
+
+/// Why the host decides each turn of a loop.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum HostDecided {
+    /// [`Finalize::loops`](crate::Finalize::loops) or `CLGRAPH_LOOPS` says so.
+    Asked,
+    /// The executable profiles.
+    Profiled,
+    /// The body has a node that would do something after the loop's end.
+    Node(NodeKind),
+    /// The body runs on several queues.
+    Queues,
+    /// The body has no kernel.
+    NoKernel,
+    /// The body has a fill with a pattern of more than 16 bytes.
+    Pattern,
+    /// A kernel cannot be guarded.
+    Kernel {
+        /// The kernel's name.
+        kernel: String,
+        /// Why.
+        why: String,
+    },
+    /// A kernel asks how its range is divided into work-groups, and the driver may divide it.
+    Divided {
+        /// The kernel's name.
+        kernel: String,
+    },
+    /// The driver refused an object that turns ahead need.
+    Driver,
+}
+
+impl fmt::Display for HostDecided {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Asked => f.write_str("as asked"),
+            Self::Profiled => f.write_str("each command is timed"),
+            Self::Node(kind) => write!(f, "its body has a {kind}"),
+            Self::Queues => f.write_str("its body runs on several queues"),
+            Self::NoKernel => f.write_str("its body has no kernel"),
+            Self::Pattern => f.write_str("its body has a fill with a pattern of more than 16 bytes"),
+            Self::Kernel { kernel, why } => write!(f, "kernel `{kernel}` cannot be guarded: {why}"),
+            Self::Divided { kernel } => {
+                write!(f, "kernel `{kernel}` depends on work-groups, and its range has no local size")
+            }
+            Self::Driver => f.write_str("the driver refused an object that it needs"),
+        }
+    }
+}

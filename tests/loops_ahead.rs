@@ -1,0 +1,467 @@
+//! Loops whose turns are enqueued before their condition is known: rule K7. Whatever the way, memory, results, counts and errors
+//! are the same.
+
+mod common;
+
+use std::time::Duration;
+
+use clgraph::{
+    Buffer, Executable, Finalize, Graph, HostDecided, Kernel, Loop, Loops, NodeKind, Parameter, Program,
+    ProgramBuilder, SubmitError, device_global,
+};
+use common::{Bench, Failure};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// Kernels of one work-item and of many. `count_down` ends a loop.
+const SOURCE: &str = "
+    kernel void count_down(global uint *left) { *left -= 1; }
+    kernel void add(global uint *to, uint by) { to[get_global_id(0)] += by; }
+    kernel void combine(global const uint *from, global uint *to) { to[get_global_id(0)] = to[get_global_id(0)] * 3 + from[get_global_id(0)]; }
+";
+
+fn kernel(bench: &Bench, name: &str) -> Kernel {
+    Program::from_source(&bench.queue, SOURCE).unwrap().kernel(name).unwrap()
+}
+
+/// A loop that counts `left` down, and what else is in its body.
+struct Turns {
+    bench: Bench,
+    left: Buffer<u32>,
+    data: Buffer<u32>,
+    other: Buffer<u32>,
+}
+
+const LEN: usize = 64;
+
+impl Turns {
+    fn new() -> Self {
+        let bench = Bench::new();
+        let (left, data, other) = (bench.buffer(&[0; 4]), bench.buffer(&[1; LEN]), bench.buffer(&[2; LEN]));
+        Self { bench, left, data, other }
+    }
+
+    /// A body with kernels, fills and copies, which change memory in each turn.
+    fn body(&self, options: Finalize) -> Executable {
+        let graph = self.bench.graph();
+        let (add, mix, count_down) =
+            (kernel(&self.bench, "add"), kernel(&self.bench, "combine"), kernel(&self.bench, "count_down"));
+        // SAFETY: the ranges are inside the buffers.
+        unsafe {
+            graph.kernel(&add).read_write(&self.data).arg(5_u32).range(LEN).add().unwrap();
+            graph.copy(&self.data.slice(3..20).unwrap(), &self.other.slice(30..47).unwrap()).add().unwrap();
+            graph.fill(&self.data.slice(7..9).unwrap(), 9_u32).add().unwrap();
+            graph.kernel(&mix).read(&self.other).read_write(&self.data).range(LEN).add().unwrap();
+            graph.kernel(&count_down).read_write(&self.left).range(1).add().unwrap();
+        }
+        graph.finalize(options).unwrap()
+    }
+
+    fn set(&self, left: u32) {
+        let graph = self.bench.graph();
+        graph.fill(&self.left, left).add().unwrap();
+        graph.fill(&self.data, 1_u32).add().unwrap();
+        graph.fill(&self.other, 2_u32).add().unwrap();
+        self.bench.run(&graph);
+    }
+
+    fn content(&self) -> [Vec<u32>; 3] {
+        [&self.left, &self.data, &self.other].map(|buffer| self.bench.content(buffer))
+    }
+
+    fn executable(&self, loops: Loops, adapt: impl FnOnce(&Graph, &Executable) -> Loop) -> (Executable, Loop) {
+        let body = self.body(Finalize::new());
+        let graph = self.bench.graph();
+        let node = adapt(&graph, &body);
+        (graph.finalize(Finalize::new().loops(loops)).unwrap(), node)
+    }
+}
+
+/// Why the host decides the one loop of a graph.
+fn why(executable: &Executable) -> Option<HostDecided> {
+    let report = executable.report();
+    let [of] = &report.loops[..] else { panic!("{report}") };
+    assert_eq!(of.host_decided.is_some(), of.ahead.is_none(), "{of}");
+    of.host_decided.clone()
+}
+
+/// Rule K7, for loops that end at once, within a batch, at its end, and after many.
+#[test]
+fn turns_ahead_change_what_turns_of_the_host_change() {
+    let turns = Turns::new();
+    let make = |loops| {
+        turns.executable(loops, |graph, body| graph.repeat_while(&turns.left.slice(..1).unwrap(), body).add().unwrap())
+    };
+    let (host, node) = make(Loops::HostDecided);
+    let (ahead, ahead_node) = make(Loops::Ahead);
+    assert_eq!((why(&host), why(&ahead)), (Some(HostDecided::Asked), None));
+    for count in [0, 1, 3, 4, 5, 5, 12, 13, 100, 40, 40, 2, 0, 33, 32, 1] {
+        turns.set(count);
+        let run = host.submit(&turns.bench.queue).unwrap();
+        run.wait_for(LONG).unwrap();
+        assert_eq!(run.turns(&node).unwrap(), u64::from(count));
+        let expected = turns.content();
+        turns.set(count);
+        let run = ahead.submit(&turns.bench.queue).unwrap();
+        run.wait_for(LONG).unwrap();
+        assert_eq!(run.turns(&ahead_node).unwrap(), u64::from(count));
+        assert_eq!(turns.content(), expected, "{count}");
+    }
+}
+
+/// Fills and copies go ahead as kernels, with any pattern and any place.
+#[test]
+fn fills_and_copies_ahead_write_the_same_bytes() {
+    let bench = Bench::new();
+    let (left, bytes) = (bench.buffer(&[0]), Buffer::<u8>::new(&bench.queue, 256).unwrap());
+    let count_down = kernel(&bench, "count_down");
+    let mut bodies: Vec<Box<dyn Fn(&Graph)>> = Vec::new();
+    macro_rules! fill {
+        ($pattern:expr, $($at:expr),*) => {
+            $(
+                let slice = bytes.slice($at).unwrap();
+                bodies.push(Box::new(move |graph| _ = graph.fill(&slice.cast().unwrap(), $pattern).add().unwrap()));
+            )*
+        };
+    }
+    fill!(7_u8, 0..256, 3..4, 5..22, 8..24);
+    fill!([1_u8, 2], 2..8, 4..12, 0..2);
+    fill!([1_u8, 2, 3], 0..12, 3..9);
+    fill!(0x0102_0304_u32, 4..64, 0..256);
+    fill!([1_u32, 2], 8..72);
+    fill!([1_u32, 2, 3], 12..60);
+    fill!([1_u32, 2, 3, 4], 16..48);
+    for (from, into) in [(0..16, 32..48), (1..18, 40..57), (4..8, 129..133), (2..4, 8..10)] {
+        let (from, into) = (bytes.slice(from).unwrap(), bytes.slice(into).unwrap());
+        bodies.push(Box::new(move |graph| _ = graph.copy(&from, &into).add().unwrap()));
+    }
+    for (number, add) in bodies.iter().enumerate() {
+        let contents = [Loops::HostDecided, Loops::Ahead].map(|loops| {
+            let graph = bench.graph();
+            add(&graph);
+            // SAFETY: one work-item, one number.
+            unsafe { graph.kernel(&count_down).read_write(&left).range(1).add().unwrap() };
+            let body = graph.finalize(Finalize::new()).unwrap();
+            let graph = bench.graph();
+            let data: Vec<u8> = (0..=255).collect();
+            graph.write(&bytes, &data).add().unwrap();
+            graph.fill(&left, 3_u32).add().unwrap();
+            graph.repeat_while(&left, &body).add().unwrap();
+            let executable = graph.finalize(Finalize::new().loops(loops)).unwrap();
+            assert_eq!(why(&executable).is_none(), loops == Loops::Ahead);
+            executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+            common::content(&bench.queue, &bytes)
+        });
+        assert_eq!(contents[0], contents[1], "{number}");
+    }
+}
+
+/// Rules K2 and K4: the first turn that looks at no condition, and loops that have too many turns.
+#[test]
+fn bounds_hold_ahead_too() {
+    let turns = Turns::new();
+    let condition = turns.left.slice(..1).unwrap();
+    let (once, node) = turns.executable(Loops::Ahead, |graph, body| {
+        graph.repeat_while(&condition, body).at_least_once().at_most(7).add().unwrap()
+    });
+    assert_eq!(why(&once), None);
+    for _ in 0..2 {
+        // From 0 the first turn makes the largest number of it, so the loop would go on.
+        for (left, count) in [(1, 1), (7, 7), (5, 5)] {
+            turns.set(left);
+            let run = once.submit(&turns.bench.queue).unwrap();
+            run.wait_for(LONG).unwrap();
+            assert_eq!(run.turns(&node).unwrap(), count);
+        }
+        for left in [0, 8, 100] {
+            turns.set(left);
+            let run = once.submit(&turns.bench.queue).unwrap();
+            let error = run.wait_for(LONG).failure();
+            assert!(matches!(error, clgraph::Error::Submit(SubmitError::TooManyTurns { turns: 7, .. })), "{error}");
+            assert_eq!(turns.content()[0][0], left.wrapping_sub(7));
+        }
+    }
+}
+
+/// Rule K4: an endless loop ends when it is cancelled, after a whole turn, and the executable goes on working.
+#[test]
+fn a_loop_ahead_is_cancelled_after_a_whole_turn() {
+    let turns = Turns::new();
+    let (forever, node) = turns.executable(Loops::Ahead, |graph, body| {
+        graph.repeat_while(&turns.data.slice(..1).unwrap(), body).add().unwrap()
+    });
+    assert_eq!(why(&forever), None);
+    for _ in 0..3 {
+        turns.set(0);
+        let run = forever.submit(&turns.bench.queue).unwrap();
+        while run.turns(&node).unwrap() < 10 {
+            std::thread::yield_now();
+        }
+        run.cancel().unwrap();
+        let error = run.wait_for(LONG).failure();
+        assert!(matches!(error, clgraph::Error::Submit(SubmitError::Cancelled { .. })), "{error}");
+        let count = run.turns(&node).unwrap();
+        assert_eq!(turns.content()[0][0], 0_u32.wrapping_sub(count as u32));
+    }
+}
+
+/// Rules K5 and K6: loops inside bodies, and updates of what is in the body, of the condition and of its bounds.
+#[test]
+fn nested_loops_and_updates() {
+    let bench = Bench::new();
+    let (left, outer_left, data) = (bench.buffer(&[0; 8]), bench.buffer(&[0]), bench.buffer(&[0; LEN]));
+    let (add, count_down) = (kernel(&bench, "add"), kernel(&bench, "count_down"));
+    let by = Parameter::any(2_u32);
+    let (inner, added);
+    inner = bench.graph();
+    // SAFETY: the ranges are inside the buffers.
+    unsafe {
+        added = inner.kernel(&add).read_write(&data).arg(&by).range(LEN).add().unwrap();
+        inner.kernel(&count_down).read_write(&left.slice(..1).unwrap()).range(1).add().unwrap();
+    }
+    let inner = inner.finalize(Finalize::new().updatable()).unwrap();
+    let body = bench.graph();
+    body.fill(&left.slice(..1).unwrap(), 6_u32).add().unwrap();
+    let loops = body.repeat_while(&left.slice(..1).unwrap(), &inner).add().unwrap();
+    // SAFETY: as above.
+    unsafe { body.kernel(&count_down).read_write(&outer_left).range(1).add().unwrap() };
+    let body = body.finalize(Finalize::new().updatable()).unwrap();
+    let graph = bench.graph();
+    graph.fill(&outer_left, 5_u32).add().unwrap();
+    graph.fill(&data, 0_u32).add().unwrap();
+    let node = graph.repeat_while(&outer_left, &body).add().unwrap();
+    let executable = graph.finalize(Finalize::new().updatable().loops(Loops::Ahead)).unwrap();
+    let whys: Vec<_> = executable.report().loops.into_iter().map(|of| of.host_decided).collect();
+    assert_eq!(whys.iter().flatten().collect::<Vec<_>>(), [&HostDecided::Node(NodeKind::RepeatWhile)], "{whys:?}");
+    for value in [2_u32, 3, 70] {
+        by.set(value).unwrap();
+        inner.update(&added).unwrap();
+        body.update(&loops).unwrap();
+        executable.update(&node).unwrap();
+        let run = executable.submit(&bench.queue).unwrap();
+        run.wait_for(LONG).unwrap();
+        let inside = node.body().unwrap().repeat(&loops).unwrap();
+        assert_eq!((run.turns(&node).unwrap(), run.turns(&inside).unwrap()), (5, 30));
+        assert_eq!(bench.content(&data), [30 * value; LEN]);
+    }
+}
+
+/// Automatic loops try both ways, and the report says which is faster. Results never depend on it.
+#[test]
+fn the_automatic_way_is_measured() {
+    let turns = Turns::new();
+    let condition = turns.left.slice(..1).unwrap();
+    let (auto, node) = turns.executable(Loops::Auto, |graph, body| graph.repeat_while(&condition, body).add().unwrap());
+    let ahead = |executable: &Executable| executable.report().loops[0].ahead;
+    if std::env::var_os("CLGRAPH_LOOPS").is_none() {
+        assert_eq!(ahead(&auto), None);
+        assert!(auto.report().to_string().contains("the faster way is not measured yet"), "{}", auto.report());
+    }
+    let mut expected = None;
+    for _ in 0..4 {
+        turns.set(200);
+        let run = auto.submit(&turns.bench.queue).unwrap();
+        run.wait_for(LONG).unwrap();
+        assert_eq!(run.turns(&node).unwrap(), 200);
+        let content = turns.content();
+        assert_eq!(*expected.get_or_insert_with(|| content.clone()), content);
+    }
+    assert!(ahead(&auto).is_some());
+}
+
+device_global! {
+    static COUNT: u32 = 0;
+}
+
+/// What cannot go ahead is decided by the host, and the report says why.
+#[test]
+fn what_cannot_go_ahead_is_named() {
+    let bench = Bench::new();
+    let (left, data) = (bench.buffer(&[0]), bench.buffer(&[0; LEN]));
+    let text = |options: &str, source: &str| {
+        ProgramBuilder::new(&bench.queue).options(options).source(source).unwrap().kernel("down").unwrap()
+    };
+    let down = "kernel void down(global uint *left) { *left -= 1; }";
+    let kernels: Vec<(Kernel, Option<&str>)> = vec![
+        (text("", down), None),
+        (
+            text(
+                "-D X=1",
+                "#define ONE 1\nvoid f(global uint *a) { *a -= ONE; }\nkernel void down(global uint *left) { f(left); }",
+            ),
+            None,
+        ),
+        (
+            text("", &format!("#define NAME down\n{}", down.replace("down", "NAME"))),
+            Some("it does not define the kernel by name"),
+        ),
+        (text("-cl-fast-relaxed-math", down), Some("the program is built with -cl-fast-relaxed-math")),
+        (text("", &format!("#define MINE(x) x\nMINE({down})")), Some("macro `MINE` is used outside of functions")),
+    ];
+    for (kernel, expected) in kernels {
+        let graph = bench.graph();
+        // SAFETY: one work-item, one number.
+        unsafe { graph.kernel(&kernel).read_write(&left).range(1).add().unwrap() };
+        let body = graph.finalize(Finalize::new()).unwrap();
+        let why = ends(&bench, &left, &body);
+        match (expected, why) {
+            (None, None) => {}
+            (Some(words), Some(HostDecided::Kernel { kernel: name, why })) => {
+                assert!(name == "down" && why.contains(words), "{why}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    let global = ProgramBuilder::new(&bench.queue).global("count", &COUNT);
+    let global = global.source("CLG_DEVICE_GLOBAL(uint, count);\nkernel void down(global uint *left CLG_PARAMS) { *left -= 1; CLG_GLOBAL(count) += 1; }");
+    let divided = text("", "kernel void down(global uint *left) { *left -= get_local_id(0) + 1; }");
+    let waits = text(
+        "",
+        "kernel void down(global uint *left, local uint *room) {\n    *room = *left; barrier(CLK_LOCAL_MEM_FENCE); *left = *room - 1;\n}",
+    );
+    let count_down = text("", down);
+    type Add<'a> = Box<dyn Fn(&Graph) + 'a>;
+    // SAFETY: of all: one work-item, one number.
+    let once = |graph: &Graph| _ = unsafe { graph.kernel(&count_down).read_write(&left).range(1).add().unwrap() };
+    let global = global.unwrap().kernel("down").unwrap();
+    let bodies: Vec<(Add<'_>, &dyn Fn(&Option<HostDecided>) -> bool)> = vec![
+        (Box::new(|graph| _ = graph.fill(&left, 0_u32).add().unwrap()), &|why| *why == Some(HostDecided::NoKernel)),
+        (
+            Box::new(|graph| {
+                once(graph);
+                graph.read(&data).add().unwrap();
+            }),
+            &|why| *why == Some(HostDecided::Node(NodeKind::Read)),
+        ),
+        (
+            Box::new(|graph| {
+                once(graph);
+                graph.host_task(|_| ()).add().unwrap();
+            }),
+            &|why| *why == Some(HostDecided::Node(NodeKind::HostTask)),
+        ),
+        (
+            Box::new(|graph| {
+                once(graph);
+                graph.fill(&data.cast::<[u32; 8]>().unwrap(), [7; 8]).add().unwrap();
+            }),
+            &|why| *why == Some(HostDecided::Pattern),
+        ),
+        (
+            // SAFETY: as above.
+            Box::new(|graph| _ = unsafe { graph.kernel(&divided).read_write(&left).range(1).add().unwrap() }),
+            &|why| *why == Some(HostDecided::Divided { kernel: "down".to_owned() }),
+        ),
+        (
+            // SAFETY: as above.
+            Box::new(|graph| {
+                _ = unsafe { graph.kernel(&divided).read_write(&left).range(1).work_group(1).add().unwrap() }
+            }),
+            &|why| why.is_none(),
+        ),
+        (
+            Box::new(|graph| {
+                // SAFETY: as above.
+                unsafe { graph.kernel(&waits).read_write(&left).local::<u32>(1).range(1).work_group(1).add().unwrap() };
+            }),
+            // PoCL compiles calls of such kernels wrongly.
+            &|why| matches!(why, None | Some(HostDecided::Kernel { .. })),
+        ),
+        (
+            // SAFETY: as above.
+            Box::new(|graph| _ = unsafe { graph.kernel(&global).read_write(&left).range(1).add().unwrap() }),
+            &|why| matches!(why, Some(HostDecided::Kernel { why, .. }) if why == "the program has device globals"),
+        ),
+    ];
+    for (number, (add, is_right)) in bodies.into_iter().enumerate() {
+        let graph = bench.graph();
+        add(&graph);
+        let why = ends(&bench, &left, &graph.finalize(Finalize::new()).unwrap());
+        assert!(is_right(&why), "{number}: {why:?}");
+    }
+    let kernel = without_source(&bench, down, "down");
+    let graph = bench.graph();
+    // SAFETY: as above.
+    unsafe { graph.kernel(&kernel).read_write(&left).range(1).add().unwrap() };
+    let why = ends(&bench, &left, &graph.finalize(Finalize::new()).unwrap());
+    let no_source = "the driver has no source of the program";
+    assert!(matches!(&why, Some(HostDecided::Kernel { why, .. }) if why == no_source), "{why:?}");
+}
+
+/// A kernel of a program that was made from a binary.
+fn without_source(bench: &Bench, source: &str, name: &str) -> Kernel {
+    let binary = Program::from_source(&bench.queue, source).unwrap().binary(bench.queue.device()).unwrap();
+    // SAFETY: the driver has just returned it.
+    unsafe { Program::from_binary(&bench.queue, &binary) }.unwrap().kernel(name).unwrap()
+}
+
+/// Rule K6: what updates give to a body goes ahead too, or the host decides from then on. The bytes are right either way.
+#[test]
+fn an_update_may_give_a_body_what_cannot_go_ahead() {
+    let bench = Bench::new();
+    let (left, data, more) = (bench.buffer(&[0]), bench.buffer(&[0; LEN]), bench.buffer(&[0; LEN]));
+    // This reader of sources does not know which of two is compiled.
+    let two = "
+#ifdef __OPENCL_VERSION__
+    kernel void minus(global uint *to, uint by) { to[get_global_id(0)] -= by; }
+#else
+    kernel void minus(global uint *to, uint by) {}
+#endif";
+    let program = Program::from_source(&bench.queue, &format!("{SOURCE}{two}")).unwrap();
+    let [add, minus, count_down] = ["add", "minus", "count_down"].map(|name| program.kernel(name).unwrap());
+    let child = bench.graph();
+    let launch = |kernel: &Kernel, by: u32| child.kernel(kernel).read_write(&data).arg(by).range(LEN);
+    let launches = [launch(&add, 1), launch(&minus, 4), launch(&add, 7)];
+    // SAFETY: of all: the ranges are inside the buffers.
+    let group = unsafe { child.command_group(launches) }.unwrap();
+    let changes = child.command_group_node(&group).add().unwrap();
+    // SAFETY: as above.
+    unsafe { child.kernel(&count_down).read_write(&left).range(1).add().unwrap() };
+    let filled = child.fill(&more, 1_u32).add().unwrap();
+    let body = child.finalize(Finalize::new().updatable()).unwrap();
+    let graph = bench.graph();
+    graph.fill(&left, 40_u32).add().unwrap();
+    graph.fill(&data, 0_u32).add().unwrap();
+    let node = graph.repeat_while(&left, &body).add().unwrap();
+    let executable = graph.finalize(Finalize::new().updatable().loops(Loops::Ahead)).unwrap();
+    assert_eq!(why(&executable), None);
+    let check = |on: &Buffer<u32>, by: u32| {
+        for _ in 0..2 {
+            let run = executable.submit(&bench.queue).unwrap();
+            run.wait_for(LONG).unwrap();
+            assert_eq!(run.turns(&node).unwrap(), 40);
+            assert_eq!(bench.content(on)[LEN - 1], by.wrapping_mul(40));
+        }
+    };
+    let update = || {
+        body.update(&changes).unwrap();
+        body.update(&filled).unwrap();
+        executable.update(&node).unwrap();
+    };
+    check(&data, 1);
+    child.fill(&more, 6_u32).replace(filled).unwrap();
+    for (index, by) in [(1, 0_u32.wrapping_sub(4)), (2, 7), (1, 0_u32.wrapping_sub(4)), (0, 1)] {
+        group.set_active_index(index).unwrap();
+        update();
+        check(&data, by);
+        assert_eq!(bench.content(&more), [6; LEN]);
+    }
+}
+
+/// Runs a body until it has counted a number down, and returns why the host decided that.
+fn ends(bench: &Bench, left: &Buffer<u32>, body: &Executable) -> Option<HostDecided> {
+    let graph = bench.graph();
+    graph.fill(left, 9_u32).add().unwrap();
+    let node = graph.repeat_while(left, body).at_most(9).add().unwrap();
+    let executable = graph.finalize(Finalize::new().loops(Loops::Ahead)).unwrap();
+    for _ in 0..2 {
+        let run = executable.submit(&bench.queue).unwrap();
+        run.wait_for(LONG).unwrap();
+        assert!((1..=9).contains(&run.turns(&node).unwrap()));
+        assert_eq!(bench.content(left), [0]);
+    }
+    let profiled = graph.finalize(Finalize::new().profiling().loops(Loops::Ahead)).unwrap();
+    assert!(profiled.report().loops.iter().all(|of| of.host_decided == Some(HostDecided::Profiled)));
+    why(&executable)
+}
