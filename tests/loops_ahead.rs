@@ -85,7 +85,7 @@ fn why(executable: &Executable) -> Option<HostDecided> {
     of.host_decided.clone()
 }
 
-/// Rule K7, for loops that end at once, within a batch, at its end, and after many.
+/// Rule K7: loops that end at once, within a batch, at its end, and after many.
 #[test]
 fn turns_ahead_change_what_turns_of_the_host_change() {
     let turns = Turns::new();
@@ -115,7 +115,8 @@ fn fills_and_copies_ahead_write_the_same_bytes() {
     let bench = Bench::new();
     let (left, bytes) = (bench.buffer(&[0]), Buffer::<u8>::new(&bench.queue, 256).unwrap());
     let count_down = kernel(&bench, "count_down");
-    let mut bodies: Vec<Box<dyn Fn(&Graph)>> = Vec::new();
+    type Add = Box<dyn Fn(&Graph)>;
+    let mut bodies: Vec<Add> = Vec::new();
     macro_rules! fill {
         ($pattern:expr, $($at:expr),*) => {
             $(
@@ -156,7 +157,7 @@ fn fills_and_copies_ahead_write_the_same_bytes() {
     }
 }
 
-/// Rules K2 and K4: the first turn that looks at no condition, and loops that have too many turns.
+/// Rules K2, K4: the first turn that looks at no condition, and loops that have too many turns.
 #[test]
 fn bounds_hold_ahead_too() {
     let turns = Turns::new();
@@ -205,7 +206,7 @@ fn a_loop_ahead_is_cancelled_after_a_whole_turn() {
     }
 }
 
-/// Rules K5 and K6: loops inside bodies, and updates of what is in the body, of the condition and of its bounds.
+/// Rules K5, K6: loops inside bodies, and updates of what is in the body, of the condition and of its bounds.
 #[test]
 fn nested_loops_and_updates() {
     let bench = Bench::new();
@@ -325,7 +326,8 @@ fn what_cannot_go_ahead_is_named() {
     // SAFETY: of all: one work-item, one number.
     let once = |graph: &Graph| _ = unsafe { graph.kernel(&count_down).read_write(&left).range(1).add().unwrap() };
     let global = global.unwrap().kernel("down").unwrap();
-    let bodies: Vec<(Add<'_>, &dyn Fn(&Option<HostDecided>) -> bool)> = vec![
+    type IsRight = dyn Fn(&Option<HostDecided>) -> bool;
+    let bodies: Vec<(Add<'_>, &IsRight)> = vec![
         (Box::new(|graph| _ = graph.fill(&left, 0_u32).add().unwrap()), &|why| *why == Some(HostDecided::NoKernel)),
         (
             Box::new(|graph| {
@@ -354,8 +356,8 @@ fn what_cannot_go_ahead_is_named() {
             &|why| *why == Some(HostDecided::Divided { kernel: "down".to_owned() }),
         ),
         (
-            // SAFETY: as above.
             Box::new(|graph| {
+                // SAFETY: as above.
                 _ = unsafe { graph.kernel(&divided).read_write(&left).range(1).work_group(1).add().unwrap() }
             }),
             &|why| why.is_none(),

@@ -53,6 +53,17 @@ typedef enum clg_status {
     CLG_DEFECT = 8,
 } clg_status;
 
+// How a loop runs that a condition ends.
+typedef enum clg_loops {
+    // clgraph times both ways, and takes the faster one.
+    CLG_LOOPS_AUTO = 0,
+    // The host reads the condition before each turn.
+    CLG_LOOPS_HOST_DECIDED = 1,
+    // Several turns are enqueued before the host reads whether the loop goes on, where that can be done. The report says why if
+    // it cannot.
+    CLG_LOOPS_AHEAD = 2,
+} clg_loops;
+
 // How an executable runs.
 typedef enum clg_path {
     // clgraph times the ways that may pay, and takes the fastest.
@@ -627,6 +638,8 @@ typedef struct clg_finalize_options {
     size_t commands_per_buffer;
     // A file that keeps what the automatic path has found, or null.
     const char *tuning_cache;
+    // How loops run that a condition ends: a `clg_loops`.
+    int32_t loops;
 } clg_finalize_options;
 
 // Data of a write, for one submission.

@@ -3,8 +3,8 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use rust::{
-    Event, EventSignal, EventWait, Executable, Finalize, Graph, HostRead, HostWrite, Node, Path, Queue, SubGraph,
-    Submit, UserEvent,
+    Event, EventSignal, EventWait, Executable, Finalize, Graph, HostRead, HostWrite, Loops, Node, Path, Queue,
+    SubGraph, Submit, UserEvent,
 };
 
 use crate::control::{control_of, node_of};
@@ -56,6 +56,19 @@ pub enum clg_path {
     CLG_PATH_QUEUES = 4,
 }
 
+/// How a loop runs that a condition ends.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum clg_loops {
+    /// clgraph times both ways, and takes the faster one.
+    CLG_LOOPS_AUTO = 0,
+    /// The host reads the condition before each turn.
+    CLG_LOOPS_HOST_DECIDED = 1,
+    /// Several turns are enqueued before the host reads whether the loop goes on, where that can be done. The report says why if
+    /// it cannot.
+    CLG_LOOPS_AHEAD = 2,
+}
+
 /// Options of finalizing. All zeros are the defaults.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -79,6 +92,8 @@ pub struct clg_finalize_options {
     pub commands_per_buffer: usize,
     /// A file that keeps what the automatic path has found, or null.
     pub tuning_cache: *const c_char,
+    /// How loops run that a condition ends: a `clg_loops`.
+    pub loops: i32,
 }
 
 /// Data of a write, for one submission.
@@ -172,6 +187,13 @@ pub unsafe extern "C" fn clg_graph_finalize(
                 _ if is(clg_path::CLG_PATH_GATED) => Path::Gated,
                 _ if is(clg_path::CLG_PATH_QUEUES) => Path::Queues,
                 other => return Err(Failure::invalid(format!("{other} is no path (clg_path)"))),
+            });
+            let is = |loops: clg_loops| options.loops == loops as i32;
+            finalize = finalize.loops(match options.loops {
+                _ if is(clg_loops::CLG_LOOPS_AUTO) => Loops::Auto,
+                _ if is(clg_loops::CLG_LOOPS_HOST_DECIDED) => Loops::HostDecided,
+                _ if is(clg_loops::CLG_LOOPS_AHEAD) => Loops::Ahead,
+                other => return Err(Failure::invalid(format!("{other} is no way of loops (clg_loops)"))),
             });
             if options.updatable.is_set() {
                 finalize = finalize.updatable();

@@ -84,6 +84,7 @@ _EventLike: TypeAlias = Event | UserEvent | Submission | _ClEvent
 _Events: TypeAlias = _EventLike | Iterable[_EventLike]
 _Detail: TypeAlias = Literal["brief", "full", "verbose"]
 _Path: TypeAlias = Literal["auto", "native", "replay", "gated", "queues"]
+_Loops: TypeAlias = Literal["auto", "host-decided", "ahead"]
 _MapMode: TypeAlias = Literal["read", "write", "discard"]
 
 class Error(Exception):
@@ -470,6 +471,7 @@ class Graph:
         autotune: bool = True,
         allow_conflicts: bool = False,
         separate_memory: bool = False,
+        loops: _Loops | None = None,
     ) -> Executable: ...
     def to_dot(self, detail: _Detail = "brief") -> str: ...
     def to_svg(self, detail: _Detail = "brief") -> str: ...

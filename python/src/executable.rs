@@ -3,7 +3,7 @@
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use rust::{Event, EventSignal, EventWait, HostWrite, Path, Submit};
+use rust::{Event, EventSignal, EventWait, HostWrite, Loops, Path, Submit};
 
 use crate::device::Device;
 use crate::errors::{invalid, type_of, wrong_type};
@@ -29,17 +29,15 @@ pub(crate) struct Executable {
 
 /// The path with a name.
 pub(crate) fn path(name: &str) -> PyResult<Path> {
-    Ok(match name {
-        "auto" => Path::Auto,
-        "native" => Path::Native,
-        "replay" => Path::Replay,
-        "gated" => Path::Gated,
-        "queues" => Path::Queues,
-        other => {
-            let names = "\"auto\", \"native\", \"replay\", \"gated\" or \"queues\"";
-            return Err(invalid(format!("{other:?} is no path: {names}")));
-        }
+    Path::named(name).ok_or_else(|| {
+        invalid(format!("{name:?} is no path: \"auto\", \"native\", \"replay\", \"gated\" or \"queues\""))
     })
+}
+
+/// The way of loops with a name.
+fn loops(name: &str) -> PyResult<Loops> {
+    Loops::named(name)
+        .ok_or_else(|| invalid(format!("{name:?} is no way of loops: \"auto\", \"host-decided\" or \"ahead\"")))
 }
 
 /// What `Graph.finalize` is asked for.
@@ -53,6 +51,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) autotune: bool,
     pub(crate) allow_conflicts: bool,
     pub(crate) separate_memory: bool,
+    pub(crate) loops: Option<&'a str>,
 }
 
 impl Asked<'_> {
@@ -65,6 +64,7 @@ impl Asked<'_> {
         held: &Py<Holder>,
     ) -> PyResult<Executable> {
         let mut options = rust::Finalize::new().path(path(self.path.unwrap_or("auto"))?).autotune(self.autotune);
+        options = options.loops(loops(self.loops.unwrap_or("auto"))?);
         if self.updatable {
             options = options.updatable();
         }

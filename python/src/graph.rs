@@ -534,9 +534,12 @@ impl Graph {
     /// or "queues". `result_slots`: how many submissions can hold results at a time; None for as many as the program
     /// likes. `commands_per_buffer`: the most commands of one command buffer. `tuning_cache`: a file that keeps what
     /// the automatic path has found. `autotune`: whether the automatic path times submissions. `allow_conflicts`: nodes
-    /// may use the same memory without an order. `separate_memory`: allocations of the graph share no bytes.
+    /// may use the same memory without an order. `separate_memory`: allocations of the graph share no bytes. `loops`: how loops
+    /// run that a condition ends, "auto", "host-decided" (the host reads the condition before each turn) or "ahead" (several
+    /// turns are enqueued before that, where they can be).
     #[pyo3(signature = (*, updatable=false, profiling=false, path=None, result_slots=None, commands_per_buffer=None,
-                        tuning_cache=None, autotune=true, allow_conflicts=false, separate_memory=false))]
+                        tuning_cache=None, autotune=true, allow_conflicts=false, separate_memory=false,
+                        loops=None))]
     fn finalize(
         &self,
         py: Python<'_>,
@@ -549,6 +552,7 @@ impl Graph {
         autotune: bool,
         allow_conflicts: bool,
         separate_memory: bool,
+        loops: Option<&str>,
     ) -> PyResult<Executable> {
         let asked = executable::Asked {
             updatable,
@@ -560,6 +564,7 @@ impl Graph {
             autotune,
             allow_conflicts,
             separate_memory,
+            loops,
         };
         asked.finalize(py, &self.graph, self.queue.as_deref(), &self.held)
     }

@@ -43,11 +43,17 @@ def test_a_loop_goes_on_while_its_number_is_not_zero(graph, numbers, adding):
     assert isinstance(loop, clgraph.Loop) and isinstance(loop, clgraph.Node) and loop.kind == "repeat_while" and "Loop(1" in repr(loop)
     assert graph.nodes == [turns, loop, read] and graph.nodes[1].kind == "repeat_while" and graph.label(loop) == "round"
     assert graph.predecessors(loop) == [turns] and graph.predecessors(read) == [loop]
-    executable, total = graph.finalize(), 0
-    for count in (3, 0, 1, 20):
-        run = executable.submit(inputs={turns: np.array([count], np.int32)})
-        total += 2 * count
-        assert run[read].tolist() == [total] * 2 and run.turns(loop) == count
+    total = 0
+    for loops in (None, "auto", "host-decided", "ahead"):
+        executable = graph.finalize(loops=loops)
+        for count in (3, 0, 1, 20):
+            run = executable.submit(inputs={turns: np.array([count], np.int32)})
+            total += 2 * count
+            assert run[read].tolist() == [total] * 2 and run.turns(loop) == count
+        if loops == "ahead":
+            assert "loop       node 1: turns are enqueued ahead" in str(executable.report)
+    with pytest.raises(clgraph.InvalidError):
+        graph.finalize(loops="fast")
 
 
 def test_bounds_of_a_loop(graph, numbers, adding):

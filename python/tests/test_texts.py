@@ -189,6 +189,7 @@ TEXTS = [
     (Invalid, "another graph", lambda t: t.graph.set_label(clgraph.Graph(t.queue).empty(), "a")),
     (TypeError, "address.*copy it to a buffer", lambda t: t.graph.fill(cl.SVM(np.zeros(4, np.int32)), np.int32(1))),
     (Invalid, "no path", lambda t: t.graph.finalize(path="fast")),
+    (Invalid, "no way of loops", lambda t: t.graph.finalize(loops="fast")),
     (Invalid, "profiling=True", lambda t: t.graph.finalize().submit().profile()),
     (Invalid, r"finalize\(updatable=True\)", lambda t: t.graph.finalize().update()),
     (Invalid, r"updatable=True", lambda t: t.graph.finalize().update_from(t.graph)),

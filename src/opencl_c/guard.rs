@@ -53,13 +53,16 @@ kernel void clgraph_loop_copy_words(global const uint *state, global const uint 
 }
 ";
 
+/// A kernel's name, and why there is no guarded one.
+pub(crate) type Outcome<'a> = (&'a str, Result<(), Unreadable>);
+
 /// Returns a source that has all of `text`, guarded kernels for those of `kernels` that can be read, and clgraph's own. Also
 /// returns why there is none for others.
 pub(crate) fn guarded<'a>(
     text: &str,
     source: &Source,
     kernels: impl IntoIterator<Item = &'a str>,
-) -> (String, Vec<(&'a str, Result<(), Unreadable>)>) {
+) -> (String, Vec<Outcome<'a>>) {
     let mut all = format!("{OWN}#line 1\n{text}\n");
     let mut outcomes = Vec::new();
     for name in kernels {

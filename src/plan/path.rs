@@ -40,8 +40,14 @@ pub enum Path {
 }
 
 impl Path {
-    /// Returns the path with a name, as `CLGRAPH_PATH` and the tuning cache write it.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    /// Returns the path with a name, as `CLGRAPH_PATH` writes it, or None if there is none.
+    ///
+    /// ```
+    /// use clgraph::Path;
+    /// assert_eq!((Path::named("replay"), Path::named("fast")), (Some(Path::Replay), None));
+    /// ```
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
         Self::VARIANTS.iter().copied().find(|path| name == <&str>::from(path))
     }
 }

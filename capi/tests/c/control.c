@@ -30,8 +30,11 @@ static void finish(work of) {
 }
 
 static clg_executable finalized(clg_graph graph, int path) {
-    clg_finalize_options options = {.path = path, .updatable = path == CLG_PATH_REPLAY};
+    int32_t loops = path == CLG_PATH_AUTO ? CLG_LOOPS_AUTO : path == CLG_PATH_NATIVE ? CLG_LOOPS_HOST_DECIDED : CLG_LOOPS_AHEAD;
+    clg_finalize_options options = {.path = path, .updatable = path == CLG_PATH_REPLAY, .loops = 3};
     clg_executable executable;
+    FAILS(CLG_INVALID, "3 is no way of loops (clg_loops)", clg_graph_finalize(graph, &options, &executable));
+    options.loops = loops;
     OK(clg_graph_finalize(graph, &options, &executable));
     OK(clg_graph_release(graph));
     return executable;

@@ -171,8 +171,14 @@ pub enum Loops {
 }
 
 impl Loops {
-    /// Returns the way with a name, as `CLGRAPH_LOOPS` writes it.
-    fn named(name: &str) -> Option<Self> {
+    /// Returns the way with a name, as `CLGRAPH_LOOPS` writes it, or None if there is none.
+    ///
+    /// ```
+    /// use clgraph::Loops;
+    /// assert_eq!((Loops::named("host-decided"), Loops::named("fast")), (Some(Loops::HostDecided), None));
+    /// ```
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
         Self::VARIANTS.iter().copied().find(|loops| name == <&str>::from(loops))
     }
 }
