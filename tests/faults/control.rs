@@ -1,6 +1,6 @@
 //! Branches and loops, one in another, with a host task in a turn.
 
-use clgraph::{Buffer, Executable, Finalize, Graph, Path, Program, Queue, Result};
+use clgraph::{Buffer, Executable, Finalize, Graph, Loops, Path, Program, Queue, Result};
 
 use crate::uses::{SOURCE, again, result, setup};
 
@@ -45,6 +45,36 @@ pub fn in_a_graph(path: Path) -> Result<Vec<Vec<u32>>> {
     let executable = again(|| graph.finalize(Finalize::new().path(path)))?;
     let plain = || executable.submit(&queue);
     let with = || executable.submit_to(&queue).with(&turns, [2]).submit();
+    let runs = [again(plain)?, again(with)?];
+    Ok(vec![result(&runs[0], &found, plain)?, result(&runs[1], &found, with)?])
+}
+
+/// A loop whose turns are enqueued ahead of their condition. What the driver refuses for that is no error of finalize: then the
+/// host decides.
+pub fn ahead(path: Path) -> Result<Vec<Vec<u32>>> {
+    let queue = setup()?;
+    let numbers = again(|| Buffer::from_slice(&queue, &[1_u32; 64]))?;
+    let left = again(|| Buffer::from_slice(&queue, &[0_u32]))?;
+    let source = "kernel void down(global uint *left) { *left -= 1; }\n\
+                  kernel void stir(global uint *a) { a[get_global_id(0)] = a[get_global_id(0)] * 5 + 1; }";
+    let program = again(|| Program::from_source(&queue, source))?;
+    let (stir, down) = (again(|| program.kernel("stir"))?, again(|| program.kernel("down"))?);
+    let turn = body(&queue, path, |graph| {
+        // SAFETY: each work-item touches its own element.
+        unsafe { graph.kernel(&stir).read_write(&numbers).range(64).add()? };
+        graph.copy(&numbers.slice(..8)?, &numbers.slice(32..40)?).add()?;
+        graph.fill(&numbers.slice(5..6)?, 2).add()?;
+        // SAFETY: as above.
+        unsafe { graph.kernel(&down).read_write(&left).range(1).add() }.map(drop)
+    })?;
+    let graph = Graph::new(&queue)?;
+    graph.write(&numbers, [1; 64]).add()?;
+    let turns = graph.write(&left, [5_u32]).add()?;
+    graph.repeat_while(&left, &turn).add()?;
+    let found = graph.read(&numbers).add()?;
+    let executable = again(|| graph.finalize(Finalize::new().path(path).loops(Loops::Ahead)))?;
+    let plain = || executable.submit(&queue);
+    let with = || executable.submit_to(&queue).with(&turns, [3]).submit();
     let runs = [again(plain)?, again(with)?];
     Ok(vec![result(&runs[0], &found, plain)?, result(&runs[1], &found, with)?])
 }
