@@ -8,12 +8,15 @@
 const MOST: u64 = 32;
 /// The first turns ahead of a loop whose length nobody knows.
 const FIRST: u64 = 4;
-/// How many turns the host decides before others are tried.
+/// How many turns the host decides before others are tried. The first ones are not counted: drivers compile then.
 const HOST_TURNS: u64 = 8;
-/// How many batches of turns are tried. The first is not counted: drivers compile then.
+const COLD: u64 = 2;
+/// How many batches of turns are tried. The first is not counted.
 const BATCHES: u32 = 4;
-/// When so many turns were measured, old ones count half.
-const KEPT: u64 = 4096;
+/// When so many turns were measured, old ones count half: a device that was busy or cold does not decide for ever.
+const KEPT: u64 = 64;
+/// One in so many runs of a loop begins the way that was slower.
+const AGAIN: u64 = 32;
 
 /// Time of turns.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,8 +46,12 @@ pub(in crate::exec) struct Pace {
     /// All turns are enqueued ahead, whatever they cost.
     always: bool,
     host: Sum,
+    /// How many turns the host decided.
+    turns: u64,
     ahead: Sum,
     batches: u32,
+    /// How many runs of the loop have ended.
+    runs: u64,
     /// How many turns the loop had last.
     last: u64,
 }
@@ -57,7 +64,9 @@ impl Pace {
     /// Returns how many turns are enqueued ahead now, after `done` turns of a loop, and a batch of `batch` turns if those were
     /// enqueued ahead. 0: the host decides the next one.
     pub(in crate::exec) fn next(&self, done: u64, batch: u64) -> u64 {
-        if !self.goes_ahead() {
+        // The first turns of some runs measure again what was slower: four of the host's, or one batch.
+        let again = !self.always && self.runs % AGAIN == AGAIN - 1 && done < FIRST && batch == 0;
+        if self.goes_ahead() == again {
             return 0;
         }
         let expected = self.last.saturating_sub(done);
@@ -70,7 +79,7 @@ impl Pace {
         if self.always {
             return true;
         }
-        if self.host.turns < HOST_TURNS {
+        if self.turns < HOST_TURNS {
             return false;
         }
         self.batches < BATCHES || self.ahead.each() < self.host.each()
@@ -83,7 +92,10 @@ impl Pace {
 
     /// The host has decided a turn, which took so long with its decision.
     pub(in crate::exec) fn host_turn(&mut self, nanos: u64) {
-        self.host.add(1, nanos);
+        self.turns = self.turns.saturating_add(1);
+        if self.turns > COLD {
+            self.host.add(1, nanos);
+        }
     }
 
     /// Turns were enqueued ahead, of which so many did something.
@@ -96,13 +108,14 @@ impl Pace {
 
     /// The loop has ended after so many turns.
     pub(in crate::exec) fn ended(&mut self, turns: u64) {
+        self.runs = self.runs.wrapping_add(1);
         self.last = turns;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BATCHES, FIRST, HOST_TURNS, MOST, Pace};
+    use super::{AGAIN, BATCHES, FIRST, HOST_TURNS, MOST, Pace};
 
     /// Runs a loop, and returns the batches: 0 is a turn of the host's.
     fn run(pace: &mut Pace, turns: u64, host: u64, ahead: u64) -> Vec<u64> {
@@ -153,6 +166,33 @@ mod tests {
         assert_eq!(run(&mut pace, 70, 100, 10), [10, 20, 32, 32]);
         assert_eq!(run(&mut pace, 70, 100, 10), [32, 32, 6]);
         assert_eq!(run(&mut pace, 0, 100, 10), [32]);
+    }
+
+    /// What was slower is measured again now and then, so a wrong choice does not last.
+    #[test]
+    fn the_choice_follows_the_times() {
+        let mut pace = Pace::new(false);
+        run(&mut pace, 100, 100, 10);
+        assert_eq!(pace.is_ahead(), Some(true));
+        // Now the host is faster.
+        let all: Vec<Vec<u64>> = (0..6 * AGAIN).map(|_| run(&mut pace, 100, 5, 50)).collect();
+        assert_eq!(pace.is_ahead(), Some(false));
+        let tried = all[all.len() - AGAIN as usize..].iter().flatten().filter(|batch| **batch > 0).count();
+        assert_eq!(tried, 1);
+        for _ in 0..6 * AGAIN {
+            run(&mut pace, 100, 50, 5);
+        }
+        assert_eq!(pace.is_ahead(), Some(true));
+    }
+
+    /// The first turns, in which drivers compile, decide nothing.
+    #[test]
+    fn a_cold_begin_decides_nothing() {
+        let mut pace = Pace::new(false);
+        run(&mut pace, 1, 1_000_000, 100);
+        run(&mut pace, 1, 1_000_000, 100);
+        (0..8).for_each(|_| drop(run(&mut pace, 10, 10, 100)));
+        assert_eq!(pace.is_ahead(), Some(false));
     }
 
     /// Turns that did nothing count against turns ahead.
