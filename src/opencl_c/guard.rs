@@ -4,7 +4,7 @@
 //! each turn latches the condition, and the kernels of the turn look at the latch alone, because the turn may change the condition.
 
 use super::source::Source;
-use crate::opencl_c::source::Unreadable;
+use crate::opencl_c::unreadable::Unreadable;
 
 /// What the names of kernels begin with that clgraph adds.
 pub(crate) const PREFIX: &str = "clgraph_guarded_";
@@ -24,32 +24,38 @@ pub(crate) const COPY_WORDS: &str = "clgraph_loop_copy_words";
 /// The words of the state, which is memory of each loop: whether turns still run, and how many did.
 pub(crate) const STATE_WORDS: usize = 2;
 
-/// The kernels that clgraph itself adds to a program with guarded kernels.
-const OWN: &str = "\
-kernel void clgraph_loop_latch(global uint *state, global const uint *condition, ulong at, uint is_read, uint begins, uint counts) {
-    uint turns = begins != 0 ? 0 : state[1];
-    uint goes_on = (begins != 0 || state[0] != 0) && (is_read == 0 || condition[at] != 0);
-    state[0] = goes_on;
-    state[1] = turns + (counts != 0 ? goes_on : 0);
+/// The kernels that clgraph itself adds to a program with guarded kernels. They come before the source, and every word in them is
+/// a keyword that no macro may have, or one that begins with `clgraph_loop_`: so build options cannot change them.
+pub(super) const OWN: &str = "\
+kernel void clgraph_loop_latch(global uint *clgraph_loop_state, global const uint *clgraph_loop_condition, ulong clgraph_loop_at,
+                               uint clgraph_loop_is_read, uint clgraph_loop_begins, uint clgraph_loop_counts) {
+    uint clgraph_loop_turns = clgraph_loop_begins != 0 ? 0 : clgraph_loop_state[1];
+    uint clgraph_loop_goes_on = (clgraph_loop_begins != 0 || clgraph_loop_state[0] != 0)
+        && (clgraph_loop_is_read == 0 || clgraph_loop_condition[clgraph_loop_at] != 0);
+    clgraph_loop_state[0] = clgraph_loop_goes_on;
+    clgraph_loop_state[1] = clgraph_loop_turns + (clgraph_loop_counts != 0 ? clgraph_loop_goes_on : 0);
 }
-kernel void clgraph_loop_fill(global const uint *state, global uchar *to, ulong first, uint4 pattern, uint size) {
-    size_t i = get_global_id(0);
-    uint at = (uint)(i % size);
-    uint word = at < 4 ? pattern.x : at < 8 ? pattern.y : at < 12 ? pattern.z : pattern.w;
-    if (state[0] != 0) to[first + i] = (uchar)(word >> (8 * (at & 3)));
+kernel void clgraph_loop_fill(global const uint *clgraph_loop_state, global uchar *clgraph_loop_to, ulong clgraph_loop_first,
+                              uint4 clgraph_loop_pattern, uint clgraph_loop_size) {
+    size_t clgraph_loop_i = get_global_id(0);
+    if (clgraph_loop_state[0] != 0)
+        clgraph_loop_to[clgraph_loop_first + clgraph_loop_i] = ((private uchar *)&clgraph_loop_pattern)[clgraph_loop_i % clgraph_loop_size];
 }
-kernel void clgraph_loop_fill_words(global const uint *state, global uint *to, ulong first, uint4 pattern, uint size) {
-    size_t i = get_global_id(0);
-    uint at = (uint)(i % size);
-    if (state[0] != 0) to[first + i] = at == 0 ? pattern.x : at == 1 ? pattern.y : at == 2 ? pattern.z : pattern.w;
+kernel void clgraph_loop_fill_words(global const uint *clgraph_loop_state, global uint *clgraph_loop_to, ulong clgraph_loop_first,
+                                    uint4 clgraph_loop_pattern, uint clgraph_loop_size) {
+    size_t clgraph_loop_i = get_global_id(0);
+    if (clgraph_loop_state[0] != 0)
+        clgraph_loop_to[clgraph_loop_first + clgraph_loop_i] = ((private uint *)&clgraph_loop_pattern)[clgraph_loop_i % clgraph_loop_size];
 }
-kernel void clgraph_loop_copy(global const uint *state, global const uchar *from, ulong first, global uchar *to, ulong into) {
-    size_t i = get_global_id(0);
-    if (state[0] != 0) to[into + i] = from[first + i];
+kernel void clgraph_loop_copy(global const uint *clgraph_loop_state, global const uchar *clgraph_loop_from, ulong clgraph_loop_first,
+                              global uchar *clgraph_loop_to, ulong clgraph_loop_into) {
+    size_t clgraph_loop_i = get_global_id(0);
+    if (clgraph_loop_state[0] != 0) clgraph_loop_to[clgraph_loop_into + clgraph_loop_i] = clgraph_loop_from[clgraph_loop_first + clgraph_loop_i];
 }
-kernel void clgraph_loop_copy_words(global const uint *state, global const uint *from, ulong first, global uint *to, ulong into) {
-    size_t i = get_global_id(0);
-    if (state[0] != 0) to[into + i] = from[first + i];
+kernel void clgraph_loop_copy_words(global const uint *clgraph_loop_state, global const uint *clgraph_loop_from, ulong clgraph_loop_first,
+                                    global uint *clgraph_loop_to, ulong clgraph_loop_into) {
+    size_t clgraph_loop_i = get_global_id(0);
+    if (clgraph_loop_state[0] != 0) clgraph_loop_to[clgraph_loop_into + clgraph_loop_i] = clgraph_loop_from[clgraph_loop_first + clgraph_loop_i];
 }
 ";
 
@@ -70,8 +76,8 @@ pub(crate) fn guarded<'a>(
             let separator = if kernel.params.is_empty() { "" } else { ", " };
             let (attributes, params, names) = (&kernel.attributes, &kernel.params, kernel.names.join(", "));
             all.push_str(&format!(
-                "kernel {attributes} void {PREFIX}{name}({params}{separator}global const uint *clgraph_goes_on) {{\n    \
-                 if (clgraph_goes_on[0] != 0) {name}({names});\n}}\n"
+                "kernel {attributes} void {PREFIX}{name}({params}{separator}global const uint *clgraph_loop_goes_on) {{\n    \
+                 if (clgraph_loop_goes_on[0] != 0) {name}({names});\n}}\n"
             ));
         })));
     }

@@ -1,10 +1,11 @@
 //! Reads a source as declarations: which kernels it defines, and what keeps them from being called by another kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::ops::Range;
 
 use super::tokens::{NotSplit, Token, TokenKind, plain_directive, split};
+use super::unreadable::Unreadable;
+use super::words::{KEYWORDS, QUALIFIERS, WAITING, check_word, divides, is_type, is_word};
 
 /// What a source has.
 #[derive(Clone, Debug, Default)]
@@ -33,113 +34,6 @@ pub(crate) struct KernelText {
     pub(super) names: Vec<String>,
 }
 
-/// Why a source, or a kernel of it, cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Unreadable {
-    /// A comment or constant has no end, or parentheses or braces do not match.
-    Unbalanced,
-    /// A line outside of the preprocessor's is continued by a backslash.
-    Continued,
-    /// It includes other files.
-    Include,
-    /// Braces depend on a condition of the preprocessor.
-    ConditionalBraces,
-    /// A macro joins tokens.
-    Joins(String),
-    /// A macro has the name of a keyword.
-    Keyword(String),
-    /// A macro outside of functions may declare anything.
-    Macro(String),
-    /// There is a variable at program scope, or a static one.
-    Variable(String),
-    /// A kernel enqueues kernels.
-    Enqueues,
-    /// The version of the language is C++.
-    CPlusPlus,
-    /// The source does not define the kernel by name.
-    NoKernel,
-    /// It defines the kernel more than once.
-    Twice,
-    /// The parameters of the kernel cannot be read.
-    Params,
-    /// A name in the parameters is defined anew later.
-    Redefined(String),
-}
-
-impl fmt::Display for Unreadable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unbalanced => f.write_str("its parentheses, braces or comments do not match"),
-            Self::Continued => f.write_str("a line ends with a backslash"),
-            Self::Include => f.write_str("it includes another file"),
-            Self::ConditionalBraces => f.write_str("its braces depend on a condition of the preprocessor"),
-            Self::Joins(name) => write!(f, "macro `{name}` joins tokens"),
-            Self::Keyword(name) => write!(f, "macro `{name}` has the name of a keyword"),
-            Self::Macro(name) => write!(f, "macro `{name}` is used outside of functions"),
-            Self::Variable(name) => write!(f, "it has the variable `{name}`, which would exist twice"),
-            Self::Enqueues => f.write_str("its kernels enqueue kernels"),
-            Self::CPlusPlus => f.write_str("it is C++"),
-            Self::NoKernel => f.write_str("it does not define the kernel by name"),
-            Self::Twice => f.write_str("it defines the kernel twice"),
-            Self::Params => f.write_str("the kernel's parameters are not plain"),
-            Self::Redefined(name) => write!(f, "`{name}`, a name in the kernel's parameters, is defined again later"),
-        }
-    }
-}
-
-/// Words that have to mean what they mean in OpenCL C, because kernels are declared or guarded by them.
-const KEYWORDS: [&str; 33] = [
-    "kernel",
-    "__kernel",
-    "global",
-    "__global",
-    "local",
-    "__local",
-    "constant",
-    "__constant",
-    "private",
-    "__private",
-    "const",
-    "void",
-    "if",
-    "for",
-    "return",
-    "static",
-    "inline",
-    "typedef",
-    "struct",
-    "union",
-    "enum",
-    "extern",
-    "uchar",
-    "uint",
-    "ulong",
-    "uint4",
-    "size_t",
-    "__attribute__",
-    "restrict",
-    "get_global_id",
-    "sampler_t",
-    "auto",
-    "volatile",
-];
-
-/// Beginnings of functions by which a work-item waits for others of its group, or works with them.
-const WAITING: [&str; 7] =
-    ["barrier", "work_group_", "sub_group_", "async_work_group_", "wait_group_events", "intel_sub_group_", "split_"];
-
-/// Functions that tell how work-items are divided.
-const DIVIDING: [&str; 8] = [
-    "get_local_id",
-    "get_group_id",
-    "get_local_size",
-    "get_enqueued_local_size",
-    "get_num_groups",
-    "get_local_linear_id",
-    "get_sub_group",
-    "get_num_sub_groups",
-];
-
 /// A macro of the source or of the build options.
 #[derive(Clone, Debug)]
 struct Macro {
@@ -161,12 +55,9 @@ impl Source {
     /// Reads a source that is built with these options.
     pub(crate) fn read(text: &str, options: &str) -> Result<Self, Unreadable> {
         let tokens = split(text).map_err(|error| match error {
-            NotSplit::Continued => Unreadable::Continued,
+            NotSplit::Odd => Unreadable::Odd,
             NotSplit::Open => Unreadable::Unbalanced,
         })?;
-        if options.contains("CLC++") {
-            return Err(Unreadable::CPlusPlus);
-        }
         let mut reader = Reader { text, macros: BTreeMap::new(), undefined: BTreeMap::new(), found: Self::default() };
         reader.options(options)?;
         reader.directives(&tokens)?;
@@ -185,8 +76,8 @@ impl Source {
         let (mut effects, mut open, mut seen) = (Effects::default(), vec![kernel], BTreeSet::from([kernel]));
         while let Some(name) = open.pop() {
             for word in self.words.get(name).into_iter().flatten() {
-                effects.may_wait |= WAITING.iter().any(|begin| word.starts_with(begin));
-                effects.may_see_groups |= effects.may_wait || DIVIDING.iter().any(|begin| word.starts_with(begin));
+                effects.may_wait |= WAITING.iter().any(|part| word.contains(part));
+                effects.may_see_groups |= effects.may_wait || divides(word);
                 if seen.insert(word) {
                     open.push(word);
                 }
@@ -214,14 +105,27 @@ impl<'a> Reader<'a> {
         (token.kind == TokenKind::Word).then(|| &self.text[token.at.clone()])
     }
 
-    /// Reads the macros that options define.
+    /// Reads the macros that options define, and refuses options that may change what the source means.
     fn options(&mut self, options: &str) -> Result<(), Unreadable> {
+        let unknown = |option: &str| Err(Unreadable::Option(option.to_owned()));
+        if let Some(at) = options.find(['"', '\'', '\\']) {
+            return unknown(&options[at..]);
+        }
         let mut words = options.split_whitespace();
         while let Some(word) = words.next() {
-            let Some(rest) = word.trim_matches(['"', '\'']).strip_prefix("-D") else { continue };
-            let definition = if rest.is_empty() { words.next().unwrap_or_default() } else { rest };
-            let (name, body) = definition.split_once('=').unwrap_or((definition, "1"));
-            self.define(name, body, None)?;
+            if word.to_ascii_lowercase().contains("clc++") {
+                return Err(Unreadable::CPlusPlus);
+            }
+            if let Some(rest) = word.strip_prefix("-D") {
+                let definition = if rest.is_empty() { words.next().unwrap_or_default() } else { rest };
+                let (name, body) = definition.split_once('=').unwrap_or((definition, "1"));
+                self.define(name, body, None)?;
+            } else if word == "-I" {
+                // Only for files that the source includes.
+                words.next();
+            } else if !word.starts_with("-cl-") && !word.starts_with("-I") && !["-w", "-Werror", "-g"].contains(&word) {
+                return unknown(word);
+            }
         }
         Ok(())
     }
@@ -229,13 +133,15 @@ impl<'a> Reader<'a> {
     /// Reads a macro: `NAME body` or `NAME(parameters) body`.
     fn define(&mut self, name: &str, body: &str, at: Option<usize>) -> Result<(), Unreadable> {
         let (name, takes_arguments) = name.split_once('(').map_or((name, false), |(name, _)| (name, true));
+        check_word(name)?;
         if KEYWORDS.contains(&name) {
             return Err(Unreadable::Keyword(name.to_owned()));
         }
         if body.contains("##") || body.contains("%:") {
             return Err(Unreadable::Joins(name.to_owned()));
         }
-        let pieces = split(body).map_err(|_| Unreadable::Macro(name.to_owned()))?;
+        // A number sign makes a text of an argument.
+        let pieces = split(&body.replace('#', " ")).map_err(|_| Unreadable::Macro(name.to_owned()))?;
         let piece = |token: &Token| match token.kind {
             TokenKind::Word => Piece::Word(body[token.at.clone()].to_owned()),
             TokenKind::Mark(mark) => Piece::Mark(mark),
@@ -274,7 +180,6 @@ impl<'a> Reader<'a> {
                     match name {
                         "include" | "import" | "include_next" => return Err(Unreadable::Include),
                         "define" => {
-                            let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$' || !c.is_ascii();
                             let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
                             let end = if rest[end..].starts_with('(') {
                                 rest.find(')').ok_or(Unreadable::Unbalanced)? + 1
@@ -284,7 +189,14 @@ impl<'a> Reader<'a> {
                             self.define(&rest[..end], &rest[end..], Some(token.at.start))?;
                         }
                         "undef" => {
-                            self.undefined.insert(rest.trim_end().to_owned(), token.at.start);
+                            let name = rest.split(|c: char| !is_word(c)).next().unwrap_or_default();
+                            self.undefined.insert(name.to_owned(), token.at.start);
+                        }
+                        "pragma" => {
+                            let name = rest.split_whitespace().next().unwrap_or_default();
+                            if !["OPENCL", "STDC", "unroll", "nounroll", "pack"].contains(&name) {
+                                return Err(Unreadable::Pragma(name.to_owned()));
+                            }
                         }
                         "if" | "ifdef" | "ifndef" => conditions.push(open),
                         "else" | "elif" | "elifdef" | "elifndef" if conditions.last() != Some(&open) => {
@@ -319,7 +231,7 @@ impl<'a> Reader<'a> {
 
     /// Reads a declaration, and returns where it ends.
     fn declaration(&mut self, tokens: &[Token], begin: usize) -> Result<usize, Unreadable> {
-        let mut shape = Shape::default();
+        let mut shape = Shape { is_typedef: self.word(&tokens[begin]) == Some("typedef"), ..Shape::default() };
         let mut at = begin;
         while let Some(token) = tokens.get(at) {
             match token.kind {
@@ -330,12 +242,15 @@ impl<'a> Reader<'a> {
                 TokenKind::Mark(b'(') => {
                     let end = closing(tokens, at, b'(', b')')?;
                     let follows = shape.words.last().copied();
-                    if follows == Some("__attribute__") {
+                    if matches!(follows, Some("__attribute__" | "__attribute")) {
                         shape.words.pop();
                         shape.attributes.push(at..end);
                     } else if shape.params.is_none() && !shape.has_value {
                         shape.params = Some(at..end);
                         shape.name = follows.filter(|_| at > begin && self.word(&tokens[at - 1]).is_some());
+                        shape.before_params = shape.words.len();
+                    } else {
+                        shape.has_more |= !shape.has_value;
                     }
                     at = end;
                 }
@@ -361,12 +276,17 @@ impl<'a> Reader<'a> {
                     shape.has_value = true;
                     at += 1;
                 }
-                TokenKind::Mark(b'#') => return Err(Unreadable::Unbalanced),
+                TokenKind::Mark(b',') => {
+                    shape.has_more = true;
+                    at += 1;
+                }
+                TokenKind::Mark(b'*') => {
+                    *(if shape.has_value { &mut shape.has_star } else { &mut shape.is_pointer }) = true;
+                    at += 1;
+                }
                 TokenKind::Word => {
                     let word = &self.text[token.at.clone()];
                     self.check_macro(word)?;
-                    shape.is_typedef |= word == "typedef";
-                    shape.is_constant |= matches!(word, "constant" | "__constant" | "sampler_t");
                     if !shape.has_value {
                         shape.words.push(word);
                     }
@@ -409,31 +329,50 @@ impl<'a> Reader<'a> {
 
     /// A declaration that ends with a semicolon must not be a variable, unless it is a constant one.
     fn check_declaration(&self, shape: &Shape<'a>) -> Result<(), Unreadable> {
-        if shape.is_typedef || shape.is_constant {
+        if shape.is_typedef {
             return Ok(());
         }
-        let is_type = shape.words.first().is_some_and(|word| matches!(*word, "struct" | "union" | "enum"));
+        let variable = || Unreadable::Variable(shape.words.last().copied().unwrap_or_default().to_owned());
+        // Constants, and samplers.
+        let first = shape.words.iter().find(|word| !matches!(**word, "static" | "const"));
+        if matches!(first, Some(&"constant" | &"__constant" | &"sampler_t")) {
+            // A pointer to constants may be a variable itself.
+            let may_be_pointer = shape.is_pointer || (shape.has_star && shape.has_more);
+            return if may_be_pointer || shape.params.is_some() { Err(variable()) } else { Ok(()) };
+        }
+        if shape.has_more {
+            return Err(variable());
+        }
+        let is_kind = shape.words.first().is_some_and(|word| matches!(*word, "struct" | "union" | "enum"));
         // `struct name;` or `struct name { .. };`
-        if is_type
+        if is_kind
             && !shape.has_value
             && shape.params.is_none()
             && shape.words.len() <= if shape.has_members { 1 } else { 2 }
         {
             return Ok(());
         }
-        // A prototype has a type and a name.
-        if shape.params.is_some() && !shape.has_value && shape.words.len() >= 2 && shape.name.is_some() {
-            return Ok(());
+        // A prototype has a type and a name, and nothing behind its parameters: in `const uint (count);` the parentheses have a name.
+        if let (Some(name), false) = (shape.name, shape.has_value) {
+            let types = &shape.words[..shape.before_params.saturating_sub(1)];
+            let has_type = shape.is_pointer || types.iter().any(|word| !QUALIFIERS.contains(word));
+            if shape.words.len() == 1 {
+                return Err(Unreadable::Macro(name.to_owned()));
+            }
+            if has_type && shape.words.len() == shape.before_params && !is_type(name) {
+                return Ok(());
+            }
         }
-        if shape.params.is_some() && !shape.has_value {
-            return Err(Unreadable::Macro(shape.words.last().copied().unwrap_or_default().to_owned()));
-        }
-        Err(Unreadable::Variable(shape.words.last().copied().unwrap_or_default().to_owned()))
+        Err(variable())
     }
 
     /// Reads a function.
     fn function(&mut self, shape: &Shape<'a>, tokens: &[Token], body: Range<usize>) -> Result<(), Unreadable> {
         let (Some(name), Some(params)) = (shape.name, shape.params.clone()) else { return Err(Unreadable::Unbalanced) };
+        // Where it is a macro, the function has another name.
+        if self.macros.contains_key(name) {
+            return Err(Unreadable::Macro(name.to_owned()));
+        }
         let words: BTreeSet<&str> = tokens[body.clone()].iter().filter_map(|token| self.word(token)).collect();
         if words.contains("static") {
             return Err(Unreadable::Variable("static".to_owned()));
@@ -446,17 +385,28 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         let end = tokens[body.end - 1].at.end;
-        let read = self.kernel(shape, &tokens[params], tokens, end);
+        let read = self.kernel(name, shape, &tokens[params], tokens, end);
         let twice = self.found.kernels.contains_key(name);
         self.found.kernels.insert(name.to_owned(), if twice { Err(Unreadable::Twice) } else { read });
         Ok(())
     }
 
-    /// A word must mean the same at the end of the source as where the kernel is.
+    /// A word must mean the same at the end of the source as where the kernel is, through all macros.
     fn check_later(&self, word: &str, end: usize) -> Result<(), Unreadable> {
         let later = |at: Option<&usize>| at.is_some_and(|at| *at > end);
-        if later(self.undefined.get(word)) || later(self.macros.get(word).and_then(|of| of.last.as_ref())) {
-            return Err(Unreadable::Redefined(word.to_owned()));
+        let (mut seen, mut open) = (BTreeSet::from([word]), vec![word]);
+        while let Some(name) = open.pop() {
+            let of = self.macros.get(name);
+            if later(self.undefined.get(name)) || later(of.and_then(|of| of.last.as_ref())) {
+                return Err(Unreadable::Redefined(name.to_owned()));
+            }
+            for piece in of.into_iter().flat_map(|of| &of.body) {
+                if let Piece::Word(inner) = piece
+                    && seen.insert(inner)
+                {
+                    open.push(inner);
+                }
+            }
         }
         Ok(())
     }
@@ -464,6 +414,7 @@ impl<'a> Reader<'a> {
     /// Reads the parameters of a kernel. `params` has its parentheses.
     fn kernel(
         &self,
+        own_name: &str,
         shape: &Shape<'a>,
         params: &[Token],
         tokens: &[Token],
@@ -488,7 +439,11 @@ impl<'a> Reader<'a> {
                 self.check_macro(word).map_err(|_| Unreadable::Params)?;
                 self.check_later(word, end)?;
             }
-            if self.macros.contains_key(name) {
+            if self.macros.contains_key(name)
+                || name == own_name
+                || is_type(name)
+                || names.iter().any(|known| known == name)
+            {
                 return Err(Unreadable::Params);
             }
             names.push(name.to_owned());
@@ -505,11 +460,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Checks a word anywhere in the source.
-fn check_word(word: &str) -> Result<(), Unreadable> {
-    if matches!(word, "enqueue_kernel" | "enqueue_marker") { Err(Unreadable::Enqueues) } else { Ok(()) }
-}
-
 /// What is known of a declaration while it is read.
 #[derive(Default)]
 struct Shape<'a> {
@@ -520,10 +470,16 @@ struct Shape<'a> {
     params: Option<Range<usize>>,
     /// The word before them.
     name: Option<&'a str>,
+    /// How many words are before them.
+    before_params: usize,
     has_value: bool,
     has_members: bool,
+    /// Whether it declares several things, or has more parentheses.
+    has_more: bool,
+    is_pointer: bool,
+    /// Whether there is a star behind the first value: of a product, or of another declarator.
+    has_star: bool,
     is_typedef: bool,
-    is_constant: bool,
 }
 
 /// Returns where what opens at a place is closed, behind the closing mark.

@@ -1,7 +1,10 @@
 //! Sources that are read, and sources that are refused. No driver is needed.
 
-use super::guard::guarded;
-use super::source::{Effects, Source, Unreadable};
+use super::guard::{OWN, guarded};
+use super::source::{Effects, Source};
+use super::tokens::{TokenKind, split};
+use super::unreadable::Unreadable;
+use super::words::KEYWORDS;
 
 fn read(text: &str) -> Result<Source, Unreadable> {
     Source::read(text, "")
@@ -17,16 +20,16 @@ fn declared(text: &str, kernel: &str) -> String {
 #[test]
 fn kernels_are_called_with_their_own_parameters() {
     let cases = [
-        ("kernel void f(global int *a) { a[0] = 1; }", "(global int * a, global const uint *clgraph_goes_on) {"),
-        ("__kernel void f(void) { }", "(global const uint *clgraph_goes_on) {"),
-        ("void kernel f() {}", "(global const uint *clgraph_goes_on) {"),
+        ("kernel void f(global int *a) { a[0] = 1; }", "(global int * a, global const uint *clgraph_loop_goes_on) {"),
+        ("__kernel void f(void) { }", "(global const uint *clgraph_loop_goes_on) {"),
+        ("void kernel f() {}", "(global const uint *clgraph_loop_goes_on) {"),
         (
             "typedef struct { int x; } pair;\nkernel void f(__global const pair * restrict a, /* by, value */ float4 b, local\nint *c) {}",
-            "(__global const pair * restrict a , float4 b , local int * c, global const uint *clgraph_goes_on) {",
+            "(__global const pair * restrict a , float4 b , local int * c, global const uint *clgraph_loop_goes_on) {",
         ),
         (
             "kernel void g(int a) {}\n#define REAL float\nkernel void f(global REAL *a) {}",
-            "(global REAL * a, global const uint *clgraph_goes_on) {",
+            "(global REAL * a, global const uint *clgraph_loop_goes_on) {",
         ),
     ];
     for (text, end) in cases {
@@ -39,20 +42,44 @@ fn kernels_are_called_with_their_own_parameters() {
 
 #[test]
 fn what_may_declare_more_than_it_shows_is_refused() {
-    let cases: [(&str, Unreadable); 24] = [
-        ("global int count; kernel void f() {}", Unreadable::Variable("count".to_owned())),
-        ("int count = 0; kernel void f() {}", Unreadable::Variable("count".to_owned())),
-        ("struct s { int a; } count; kernel void f() {}", Unreadable::Variable("count".to_owned())),
-        ("global int a[3], b;", Unreadable::Variable("b".to_owned())),
-        ("kernel void f() { static int count; }", Unreadable::Variable("static".to_owned())),
-        ("#define STATE global int s;\nSTATE kernel void f() {}", Unreadable::Macro("STATE".to_owned())),
-        ("#define A B\n#define B global\nA int s;", Unreadable::Macro("A".to_owned())),
-        ("#define K(name) kernel void name()\nK(f) {}", Unreadable::Macro("K".to_owned())),
-        ("DECLARE(x);", Unreadable::Macro("DECLARE".to_owned())),
-        ("DECLARE(x) {}", Unreadable::Macro("DECLARE".to_owned())),
+    let variable = |name: &str| Unreadable::Variable(name.to_owned());
+    let made_by = |name: &str| Unreadable::Macro(name.to_owned());
+    let keyword = |name: &str| Unreadable::Keyword(name.to_owned());
+    let cases = [
+        ("global int count; kernel void f() {}", variable("count")),
+        ("int count = 0; kernel void f() {}", variable("count")),
+        ("struct s { int a; } count; kernel void f() {}", variable("count")),
+        ("global int a[3], b;", variable("b")),
+        ("uint fn(uint x), count;", variable("count")),
+        ("global uint (count);", variable("uint")),
+        ("const uint (count);", variable("uint")),
+        ("typedef uint t; const t (count);", variable("t")),
+        ("static global uint (count);", variable("uint")),
+        ("__attribute((aligned(8))) global uint count;", variable("count")),
+        ("global uint count = 0, *constant cp = 0;", variable("count")),
+        ("constant uint *count;", variable("count")),
+        ("constant uint a = 0, *count = 0;", variable("a")),
+        ("kernel void f() { static int count; }", variable("static")),
+        ("__typeof__(0u) count;", keyword("__typeof__")),
+        ("_Alignas(8) global uint count;", keyword("_Alignas")),
+        ("kernel void f() { asm(\"\"); }", keyword("asm")),
+        ("kernel void clgraph_loop_fill() {}", keyword("clgraph_loop_fill")),
+        ("kernel void clgraph_guarded_f() {}", keyword("clgraph_guarded_f")),
+        ("#define clgraph_loop_state 1\n", keyword("clgraph_loop_state")),
+        ("#define STATE global int s;\nSTATE kernel void f() {}", made_by("STATE")),
+        ("#define A B\n#define B global\nA int s;", made_by("A")),
+        ("#define K(name) kernel void name()\nK(f) {}", made_by("K")),
+        ("#define NAME f\nkernel void NAME() {}", made_by("NAME")),
+        ("kernel void f() {} void g() {}\n#define f g\n", made_by("f")),
+        ("DECLARE(x);", made_by("DECLARE")),
+        ("DECLARE(x) {}", made_by("DECLARE")),
         ("#define M(a) bar ## a\nkernel void f() { M(rier)(1); }", Unreadable::Joins("M".to_owned())),
-        ("#define kernel\nvoid f() {}", Unreadable::Keyword("kernel".to_owned())),
-        ("#define if(x) while (x)\nkernel void f() {}", Unreadable::Keyword("if".to_owned())),
+        ("#define kernel\nvoid f() {}", keyword("kernel")),
+        ("#define if(x) while (x)\nkernel void f() {}", keyword("if")),
+        ("#define S \"/*\"\n#define if(x) if (1)\n#define S2 \"*/\"\n", keyword("if")),
+        ("# \\ \n define if(x) if (1)\n", keyword("if")),
+        ("#pragma push_macro(\"T\")\n", Unreadable::Pragma("push_macro(\"T\")".to_owned())),
+        ("kernel void f() { _Pragma(\"x\") }", keyword("_Pragma")),
         ("#include <a.h>\nkernel void f() {}", Unreadable::Include),
         ("# /* */ include \"a.h\"\n", Unreadable::Include),
         ("#ifdef A\nkernel void f() {\n#else\nkernel void f(int a) {\n#endif\n}", Unreadable::ConditionalBraces),
@@ -60,26 +87,49 @@ fn what_may_declare_more_than_it_shows_is_refused() {
         ("kernel void f() {", Unreadable::Unbalanced),
         ("kernel void f() { /* ", Unreadable::Unbalanced),
         ("kernel void f() } {", Unreadable::Unbalanced),
-        ("ker\\\nnel void f() {}", Unreadable::Continued),
-        ("// a comment \\\nkernel void f() {}", Unreadable::Continued),
+        ("ker\\\nnel void f() {}", Unreadable::Odd),
+        ("// a comment \\\nkernel void f() {}", Unreadable::Odd),
+        ("void f() {\n%:define if(x) if (1)\n}", Unreadable::Odd),
+        ("void f() {\n?\u{3f}=define if(x) if (1)\n}", Unreadable::Odd),
+        ("void f() {\n\u{b}#define if(x) if (1)\n}", Unreadable::Odd),
+        ("void f() {\r#define if(x) if (1)\n}", Unreadable::Odd),
+        ("// hello\r#define if(x) if (1)\n", Unreadable::Odd),
+        ("void f() {\n\\ \n#define if(x) if (1)\n}", Unreadable::Odd),
         ("kernel void f() { enqueue_kernel(q); }", Unreadable::Enqueues),
         ("kernel void f() {} kernel", Unreadable::Unbalanced),
     ];
     for (text, why) in cases {
         assert_eq!(read(text).err(), Some(why), "{text}");
     }
-    assert_eq!(Source::read("kernel void f() {}", "-cl-std=CLC++").err(), Some(Unreadable::CPlusPlus));
-    assert_eq!(
-        Source::read("STATE kernel void f() {}", "-D STATE=global").err(),
-        Some(Unreadable::Macro("STATE".to_owned()))
-    );
-    assert_eq!(Source::read("kernel void f() {}", "-Dglobal=").err(), Some(Unreadable::Keyword("global".to_owned())));
+    let options = [
+        ("-cl-std=CLC++", Unreadable::CPlusPlus),
+        ("-cl-std=clc++2021", Unreadable::CPlusPlus),
+        ("-D STATE=global", made_by("STATE")),
+        ("-Dglobal=", keyword("global")),
+        ("-D\"if(x)=if(1)\"", Unreadable::Option("\"if(x)=if(1)\"".to_owned())),
+        ("-include a.h", Unreadable::Option("-include".to_owned())),
+        ("-Dclgraph_loop_state=1", keyword("clgraph_loop_state")),
+    ];
+    for (options, why) in options {
+        assert_eq!(Source::read("STATE kernel void f() {}", options).err(), Some(why), "{options}");
+    }
+    assert!(Source::read("kernel void f() {}", "-w -Dx=y -D N=4 -cl-std=CL3.0 -I /a -I/b -cl-kernel-arg-info").is_ok());
+}
+
+/// What comes before the source has no word that a build option could change.
+#[test]
+fn the_kernels_of_clgraph_have_only_words_that_no_macro_may_have() {
+    let tokens = split(OWN).unwrap();
+    let words = tokens.iter().filter(|token| token.kind == TokenKind::Word).map(|token| &OWN[token.at.clone()]);
+    for word in words {
+        assert!(KEYWORDS.contains(&word) || word.starts_with("clgraph_loop_"), "{word}");
+    }
 }
 
 #[test]
 fn constants_types_and_functions_are_no_variables() {
     let text = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n\
-                constant float table[2] = {1.0f, 2.0f}; __constant int n = (3);\n\
+                constant float table[2] = {1.0f, 2.0f}; __constant int n = (3) * 2; constant int a = 1, b = 2;\n\
                 constant sampler_t s = CLK_FILTER_NEAREST; const sampler_t t = 0;\n\
                 struct a; struct b { int x; }; struct c { struct b y; } __attribute__((packed));\n\
                 enum { ONE, TWO }; typedef union { int i; float f; } both; typedef float real;\n\
@@ -101,6 +151,16 @@ fn a_kernel_that_cannot_be_called_is_refused_alone() {
         ("kernel void f(\n#if 1\nint a\n#endif\n) {} kernel void g() {}", Unreadable::Params),
         ("kernel void f(int a) {} kernel void f(float a) {} kernel void g() {}", Unreadable::Twice),
         ("#define T int\nkernel void f(T a) {}\n#undef T\nkernel void g() {}", Unreadable::Redefined("T".to_owned())),
+        (
+            "#define T int\nkernel void f(T a) {}\n#undef T junk\nkernel void g() {}",
+            Unreadable::Redefined("T".to_owned()),
+        ),
+        (
+            "#define T U\n#define U int\nkernel void f(T a) {}\n#undef U\n#define U float\nkernel void g() {}",
+            Unreadable::Redefined("U".to_owned()),
+        ),
+        ("kernel void f(global int *f) {} kernel void g() {}", Unreadable::Params),
+        ("kernel void f(unsigned int) {} kernel void g() {}", Unreadable::Params),
         (
             "#define N 8\nkernel __attribute__((reqd_work_group_size(N, 1, 1))) void f(int a) {}\n#undef N\n#define N 9\nkernel void g() {}",
             Unreadable::Redefined("N".to_owned()),
@@ -131,6 +191,13 @@ fn barriers_and_groups_are_seen_in_functions_and_macros() {
         effects("#define WAIT STOP\n#define STOP h()\nvoid h() { barrier(1); }\nkernel void f() { WAIT; }"),
         (true, true)
     );
+    let attribute = "__attribute((noinline)) void h(void) { barrier(1); } kernel void f() { h(); }";
+    assert_eq!(effects(attribute), (true, true));
+    assert_eq!(effects("kernel void f() { intel_work_group_barrier_arrive(1); }"), (true, true));
+    assert_eq!(effects("kernel void f() { get_max_sub_group_size(); }"), (true, true));
+    assert_eq!(effects("#define WAIT \\ \n barrier(1)\nkernel void f() { WAIT; }"), (true, true));
+    let in_texts = "#define WAIT (void)\"/*\"; barrier(1); (void)\"*/\"\nkernel void f() { WAIT; }";
+    assert_eq!(effects(in_texts), (true, true));
     assert_eq!(effects("kernel void f() { /* barrier */ \"barrier\"; }"), (false, false));
     let by_option = Source::read("kernel void f() { WAIT; }", "-DWAIT=barrier(1)").unwrap();
     assert!(by_option.effects("f").may_wait);
@@ -195,7 +262,7 @@ fn the_kernels_of_the_examples_are_read() {
     let mut kernels = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if path.extension().is_none_or(|extension| extension != "cl" && extension != "h") {
+        if path.extension().is_none_or(|extension| extension != "cl") {
             continue;
         }
         let text = std::fs::read_to_string(&path).unwrap();

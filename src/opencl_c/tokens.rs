@@ -25,15 +25,29 @@ pub(super) enum TokenKind {
 /// Why a source cannot be split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotSplit {
-    /// A line outside of the preprocessor's ends with a backslash: words may be divided there.
-    Continued,
+    /// There is something by which a compiler may read the text in another way than this does: a backslash outside of constants and
+    /// directives, a trigraph or digraph, a line that ends with a carriage return alone, or a byte that is no plain text.
+    Odd,
     /// A comment or constant has no end.
     Open,
 }
 
+/// Marks that stand for others.
+const DIGRAPHS: [&[u8; 2]; 5] = [b"%:", b"<:", b":>", b"<%", b"%>"];
+
 /// Splits a source. Comments are left out.
 pub(super) fn split(source: &str) -> Result<Vec<Token>, NotSplit> {
     let bytes = source.as_bytes();
+    // Also in comments and constants: they may end lines, or hide that a line ends.
+    let is_odd = |at: usize| match bytes[at] {
+        b'\r' => bytes.get(at + 1) != Some(&b'\n'),
+        b'?' => bytes.get(at + 1) == Some(&b'?'),
+        b'\t' | b'\n' => false,
+        byte => byte.is_ascii_control(),
+    };
+    if (0..bytes.len()).any(is_odd) {
+        return Err(NotSplit::Odd);
+    }
     let (mut tokens, mut at, mut line_begins) = (Vec::new(), 0, true);
     while let Some(&byte) = bytes.get(at) {
         let begin = at;
@@ -50,7 +64,7 @@ pub(super) fn split(source: &str) -> Result<Vec<Token>, NotSplit> {
             b'/' if bytes.get(at + 1) == Some(&b'/') => {
                 let (end, continued) = line_end(bytes, at);
                 if continued {
-                    return Err(NotSplit::Continued);
+                    return Err(NotSplit::Odd);
                 }
                 at = end;
                 continue;
@@ -63,7 +77,11 @@ pub(super) fn split(source: &str) -> Result<Vec<Token>, NotSplit> {
                 at = directive_end(source, at)?;
                 TokenKind::Directive
             }
-            b'\\' if matches!(bytes.get(at + 1), Some(b'\n' | b'\r')) => return Err(NotSplit::Continued),
+            b'\\' | b'#' => return Err(NotSplit::Odd),
+            _ if !byte.is_ascii() => return Err(NotSplit::Odd),
+            b'%' | b'<' | b':' if DIGRAPHS.iter().any(|two| bytes[at..].starts_with(&two[..])) => {
+                return Err(NotSplit::Odd);
+            }
             b'"' | b'\'' => {
                 at = text_end(bytes, at)?;
                 TokenKind::Text
@@ -89,8 +107,8 @@ pub(super) fn split(source: &str) -> Result<Vec<Token>, NotSplit> {
 }
 
 fn is_word_start(byte: u8) -> bool {
-    // Compilers accept dollars, and letters beyond ASCII.
-    byte.is_ascii_alphabetic() || byte == b'_' || byte == b'$' || !byte.is_ascii()
+    // Compilers accept dollars.
+    byte.is_ascii_alphabetic() || byte == b'_' || byte == b'$'
 }
 
 /// Returns the end of a line, without its line break, and whether a backslash continues it.
@@ -127,23 +145,45 @@ fn directive_end(source: &str, from: usize) -> Result<usize, NotSplit> {
             Some(b'/') if bytes.get(at + 1) == Some(&b'*') => at = comment_end(source, at)?,
             Some(b'/') if bytes.get(at + 1) == Some(&b'/') => {
                 let (end, continued) = line_end(bytes, at);
-                return if continued { Err(NotSplit::Continued) } else { Ok(end) };
+                return if continued { Err(NotSplit::Odd) } else { Ok(end) };
             }
-            Some(b'\\') if bytes.get(at + 1) == Some(&b'\n') => at += 2,
-            Some(b'\\') if bytes.get(at + 1) == Some(&b'\r') && bytes.get(at + 2) == Some(&b'\n') => at += 3,
+            Some(b'"' | b'\'') => at = text_end(bytes, at)?,
+            Some(b'\\') => at = continuation(bytes, at).ok_or(NotSplit::Odd)?,
+            Some(byte) if !byte.is_ascii() => return Err(NotSplit::Odd),
             Some(_) => at += 1,
         }
     }
 }
 
+/// Returns where the line goes on that a backslash continues; compilers allow blanks behind it.
+fn continuation(bytes: &[u8], at: usize) -> Option<usize> {
+    let blanks = bytes[at + 1..].iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
+    (bytes.get(at + 1 + blanks) == Some(&b'\n')).then_some(at + 1 + blanks + 1)
+}
+
 /// Returns the text of a directive without its comments, and without what continues its lines.
 pub(super) fn plain_directive(text: &str) -> String {
-    let (mut plain, mut rest) = (String::new(), text);
-    while let Some(begin) = rest.find("/*") {
-        plain.push_str(&rest[..begin]);
-        plain.push(' ');
-        rest = rest[begin + 2..].find("*/").map_or("", |end| &rest[begin + 2 + end + 2..]);
+    let (bytes, mut plain, mut at) = (text.as_bytes(), Vec::new(), 0);
+    while let Some(&byte) = bytes.get(at) {
+        let end = match byte {
+            b'/' if bytes.get(at + 1) == Some(&b'/') => break,
+            b'/' if bytes.get(at + 1) == Some(&b'*') => {
+                plain.push(b' ');
+                at = comment_end(text, at).unwrap_or(bytes.len());
+                continue;
+            }
+            b'"' | b'\'' => text_end(bytes, at).unwrap_or(bytes.len()),
+            b'\\' => match continuation(bytes, at) {
+                Some(end) => {
+                    at = end;
+                    continue;
+                }
+                None => at + 1,
+            },
+            _ => at + 1,
+        };
+        plain.extend_from_slice(&bytes[at..end]);
+        at = end;
     }
-    plain.push_str(rest.find("//").map_or(rest, |end| &rest[..end]));
-    plain.replace("\\\r\n", "").replace("\\\n", "")
+    String::from_utf8_lossy(&plain).into_owned()
 }

@@ -22,7 +22,8 @@ use crate::command::Arg;
 use crate::error::DriverError;
 use crate::ffi::core::Core;
 use crate::opencl_c::guard::{self, PREFIX};
-use crate::opencl_c::source::{Effects, Source, Unreadable};
+use crate::opencl_c::source::{Effects, Source};
+use crate::opencl_c::unreadable::Unreadable;
 use crate::quirks;
 
 /// Why a kernel has no guarded twin.

@@ -222,7 +222,7 @@ impl Graph {
     /// record.
     fn prepare(&self, flat: &Flat, asked: Options<'_>, loops: Loops) -> Result<ExecutableParts> {
         let (mut denied, mut no_native) = (asked.denied.clone(), asked.no_native);
-        let (mut values, mut host_decided) = (None, Vec::new());
+        let (mut values, mut host_decided) = (None::<Values>, Vec::new());
         let mut rounds = 0;
         loop {
             let options = Options { denied: &denied, no_native, ..asked };
@@ -230,6 +230,9 @@ impl Graph {
                 .map_err(|error| self.plan_error(flat, error))?;
             // Memory and kernel objects depend only on the graph, so a second plan has the same ones.
             let made = match values.take() {
+                Some(values) if !values.guards.fit(&plan) => {
+                    return Err(FinalizeError::Defect { what: "another plan has other steps".to_owned() }.into());
+                }
                 Some(values) => values,
                 None => {
                     let tables = arena::place(self, self.device(), &flat.tables, &plan.layout)?;

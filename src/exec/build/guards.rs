@@ -79,6 +79,11 @@ impl Guards {
         self.0.iter().find(|guard| guard.steps.contains(&step))
     }
 
+    /// Returns whether a plan has the bodies where they were. The steps depend on the graph alone, not on what a driver records.
+    pub(in crate::exec) fn fit(&self, plan: &Plan) -> bool {
+        self.0.iter().all(|guard| plan.flows.get(guard.flow).is_some_and(|flow| flow.steps == guard.steps))
+    }
+
     /// Gives the loops that can go ahead guarded kernels. Returns them, and for each other loop, by the flow of its body, why the
     /// host decides it.
     pub(in crate::exec) fn new(

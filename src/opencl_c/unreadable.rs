@@ -1,0 +1,65 @@
+//! Why a source is not read.
+
+use std::fmt;
+
+/// Why a source, or a kernel of it, cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Unreadable {
+    /// A comment or constant has no end, or parentheses or braces do not match.
+    Unbalanced,
+    /// A compiler may read some of its characters in another way than clgraph does.
+    Odd,
+    /// It includes other files.
+    Include,
+    /// It has a pragma that clgraph does not know.
+    Pragma(String),
+    /// It is built with an option that clgraph does not know, or with quotes.
+    Option(String),
+    /// Braces depend on a condition of the preprocessor.
+    ConditionalBraces,
+    /// A macro joins tokens.
+    Joins(String),
+    /// A macro has the name of a keyword, or something has a name of clgraph's.
+    Keyword(String),
+    /// A macro outside of functions may declare anything.
+    Macro(String),
+    /// There is a variable at program scope, or a static one.
+    Variable(String),
+    /// A kernel enqueues kernels.
+    Enqueues,
+    /// The version of the language is C++.
+    CPlusPlus,
+    /// The source does not define the kernel by name.
+    NoKernel,
+    /// It defines the kernel more than once.
+    Twice,
+    /// The parameters of the kernel cannot be read.
+    Params,
+    /// A name in the parameters is defined anew later.
+    Redefined(String),
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unbalanced => f.write_str("its parentheses, braces or comments do not match"),
+            Self::Odd => f.write_str(
+                "it has trigraphs, digraphs, other characters than ASCII outside of comments, or a backslash outside of macros",
+            ),
+            Self::Include => f.write_str("it includes another file"),
+            Self::Pragma(name) => write!(f, "clgraph does not know its pragma `{name}`"),
+            Self::Option(option) => write!(f, "clgraph does not know its build option `{option}`"),
+            Self::ConditionalBraces => f.write_str("its braces depend on a condition of the preprocessor"),
+            Self::Joins(name) => write!(f, "macro `{name}` joins tokens"),
+            Self::Keyword(name) => write!(f, "`{name}` is a word of OpenCL C or of clgraph's"),
+            Self::Macro(name) => write!(f, "macro `{name}` is used outside of functions"),
+            Self::Variable(name) => write!(f, "it has the variable `{name}`, which would exist twice"),
+            Self::Enqueues => f.write_str("its kernels enqueue kernels"),
+            Self::CPlusPlus => f.write_str("it is C++"),
+            Self::NoKernel => f.write_str("it does not define the kernel by name"),
+            Self::Twice => f.write_str("it defines the kernel twice"),
+            Self::Params => f.write_str("the kernel's parameters are not plain"),
+            Self::Redefined(name) => write!(f, "`{name}`, a name in the kernel's parameters, is defined again later"),
+        }
+    }
+}

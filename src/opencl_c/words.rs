@@ -1,0 +1,130 @@
+//! The words of OpenCL C that matter to the reader.
+
+use super::unreadable::Unreadable;
+
+/// Words that have to mean what they mean in OpenCL C, because kernels are declared or guarded by them.
+pub(super) const KEYWORDS: [&str; 33] = [
+    "kernel",
+    "__kernel",
+    "global",
+    "__global",
+    "local",
+    "__local",
+    "constant",
+    "__constant",
+    "private",
+    "__private",
+    "const",
+    "void",
+    "if",
+    "for",
+    "return",
+    "static",
+    "inline",
+    "typedef",
+    "struct",
+    "union",
+    "enum",
+    "extern",
+    "uchar",
+    "uint",
+    "ulong",
+    "uint4",
+    "size_t",
+    "__attribute__",
+    "restrict",
+    "get_global_id",
+    "sampler_t",
+    "auto",
+    "volatile",
+];
+
+/// Parts of the names of functions by which a work-item waits for others of its group, or works with them.
+pub(super) const WAITING: [&str; 5] = ["barrier", "Barrier", "work_group", "sub_group", "wait_group"];
+
+/// Words that do what this reader does not follow: types of other spellings, code of other languages.
+pub(super) const UNKNOWN: [&str; 13] = [
+    "asm",
+    "__asm",
+    "__asm__",
+    "_Pragma",
+    "__pragma",
+    "typeof",
+    "__typeof",
+    "__typeof__",
+    "_Alignas",
+    "_Atomic",
+    "__extension__",
+    "_Generic",
+    "_Static_assert",
+];
+
+/// Words before the name of a function that are no type.
+pub(super) const QUALIFIERS: [&str; 20] = [
+    "const",
+    "static",
+    "inline",
+    "__inline",
+    "__inline__",
+    "extern",
+    "volatile",
+    "global",
+    "__global",
+    "local",
+    "__local",
+    "private",
+    "__private",
+    "constant",
+    "__constant",
+    "generic",
+    "__generic",
+    "struct",
+    "union",
+    "enum",
+];
+
+/// Whether a function tells how work-items are divided.
+pub(super) fn divides(word: &str) -> bool {
+    word.starts_with("get_") && (word.contains("local") || word.contains("group"))
+}
+
+/// Checks a word anywhere in the source.
+pub(super) fn check_word(word: &str) -> Result<(), Unreadable> {
+    if matches!(word, "enqueue_kernel" | "enqueue_marker") {
+        return Err(Unreadable::Enqueues);
+    }
+    if UNKNOWN.contains(&word) || word.starts_with("clgraph_loop_") || word.starts_with("clgraph_guarded_") {
+        return Err(Unreadable::Keyword(word.to_owned()));
+    }
+    Ok(())
+}
+
+pub(super) fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '$'
+}
+
+/// Whether a word is the name of a type of OpenCL C, with or without a number of components.
+pub(super) fn is_type(word: &str) -> bool {
+    const TYPES: [&str; 19] = [
+        "void",
+        "bool",
+        "_Bool",
+        "char",
+        "uchar",
+        "short",
+        "ushort",
+        "int",
+        "uint",
+        "long",
+        "ulong",
+        "half",
+        "float",
+        "double",
+        "size_t",
+        "signed",
+        "unsigned",
+        "ptrdiff_t",
+        "intptr_t",
+    ];
+    TYPES.contains(&word.trim_end_matches(|c: char| c.is_ascii_digit()))
+}
