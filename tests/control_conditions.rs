@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use clgraph::{Buffer, Error, Executable, Finalize, Memory, MemoryKind, SubmitError, device_global};
+use clgraph::{Buffer, Error, Exclusion, Executable, Finalize, Memory, MemoryKind, Path, SubmitError, device_global};
 use common::Bench;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -139,4 +139,24 @@ fn the_number_of_turns_and_the_bound_are_updated() {
     let run = executable.submit(&bench.queue).unwrap();
     run.wait_for(LONG).unwrap();
     assert_eq!(run.turns(&bounded).unwrap(), 1);
+}
+
+/// Rule F1: a branch or loop is decided on one queue, and a gate would hold back what the host waits for. The report says so.
+#[test]
+fn the_report_says_which_paths_a_loop_excludes() {
+    let bench = Bench::new();
+    let data = bench.buffer(&[0; 4]);
+    let body = fills(&bench, &data, 1);
+    let graph = bench.graph();
+    graph.repeat(2, &body).add().unwrap();
+    graph.fill(&bench.buffer(&[0; 4]), 2).add().unwrap();
+    for (path, why) in [(Path::Queues, Exclusion::Control), (Path::Gated, Exclusion::HostNode)] {
+        let report = graph.finalize(Finalize::new().path(path)).unwrap().report();
+        let excluded: Vec<_> = report.excluded.iter().map(|of| (of.path, of.why)).collect();
+        let unsafe_overlap = path == Path::Queues && excluded == [(path, Exclusion::UnsafeOverlap)];
+        assert!(
+            excluded == [(path, why)] || unsafe_overlap && bench.queue.device().caps().platform == "rusticl",
+            "{report}"
+        );
+    }
 }

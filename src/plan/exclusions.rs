@@ -33,8 +33,9 @@ pub enum Exclusion {
     NativeCommand,
     /// Replay: a native command can only be recorded.
     OnlyRecorded,
-    /// A gate: it holds back all commands, and a host task waits for some of them.
-    HostTask,
+    /// A gate: it holds back all commands, and the host waits for some of them: for a host task, an external event, or a branch or
+    /// loop.
+    HostNode,
     /// A gate: each command is timed, and would seem to wait.
     Profiled,
     /// A gate: on this driver a transfer of host memory may block until the gate is open.
@@ -55,7 +56,7 @@ impl fmt::Display for Exclusion {
             Self::ManyBranches => "host tasks leave more independent branches than there are queues",
             Self::NativeCommand => "a native command may wait for its queue, or needs a command buffer",
             Self::OnlyRecorded => "a native command can only be recorded",
-            Self::HostTask => "a host task waits for some of the commands",
+            Self::HostNode => "the host waits for some of the commands, for a host task, an event, a branch or a loop",
             Self::Profiled => "each command is timed",
             Self::HostTransfer => "a transfer of host memory may block on this driver",
             Self::OneCommand => "there is only one command",
@@ -105,7 +106,7 @@ impl Facts<'_> {
         };
         let rules = [
             (Exclusion::OneCommand, self.steps.len() < 2),
-            (Exclusion::HostTask, self.has_tasks),
+            (Exclusion::HostNode, self.has_tasks),
             (Exclusion::Profiled, self.options.profiled),
             (Exclusion::NativeCommand, self.any(|command| matches!(command, Command::Native { .. }))),
             (Exclusion::HostTransfer, blocks()),

@@ -33,8 +33,8 @@ pub enum Path {
     /// Where an edge leads from queue to queue, a command waits for an event. The submission begins and ends on the
     /// queue that it is submitted to. Allocations of the graph share bytes only if their uses are ordered on several
     /// queues too, so it may need more memory. These are replayed on one queue alone: a graph whose commands are all in
-    /// one row; a graph with a sub-graph whose branches share memory of its own; a graph with native commands, hints, or
-    /// allowed conflicts; a graph with more independent branches between host tasks than there are queues; and every
+    /// one row; a graph with a sub-graph whose branches share memory of its own; a graph with native commands, hints,
+    /// branches or loops, or allowed conflicts; a graph with more independent branches between host tasks than there are queues; and every
     /// graph on drivers that cannot run several queues at once. [`Report::excluded`](crate::Report::excluded) says why.
     Queues,
 }

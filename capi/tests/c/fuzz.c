@@ -193,7 +193,7 @@ static void *misuse(void *seed) {
         case 5: status = clg_graph_write(ON(GRAPH), range, &number, 4, NULL, NULL, NULL, node); break;
         case 6: status = clg_graph_allocate(ON(GRAPH), 4 * (next(&state) % 16), true, NULL, MAKES(MEMORY)); break;
         case 7: status = clg_graph_free(ON(GRAPH), any(&state, MEMORY), NULL, node); break;
-        case 8: status = clg_graph_finalize(ON(GRAPH), &(clg_finalize_options){.updatable = n, .profiling = number % 2}, MAKES(EXECUTABLE)); break;
+        case 8: status = clg_graph_finalize(ON(GRAPH), &(clg_finalize_options){.updatable = n, .profiling = number % 2, .loops = (int32_t)(number / 2 % 4)}, MAKES(EXECUTABLE)); break;
         case 9: status = clg_executable_submit(ON(EXECUTABLE), any(&state, QUEUE), NULL, NULL, MAKES(SUBMISSION)); break;
         case 10: status = clg_submission_wait_for(ON(SUBMISSION), 1000); break;
         case 11: status = clg_submission_get(ON(SUBMISSION), *node, &number, 4); break;
