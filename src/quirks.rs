@@ -191,9 +191,10 @@ pub(crate) fn must_free_late(caps: &Caps) -> bool {
 }
 
 /// PoCL on a CPU (3.1 to 7.1): a kernel with a barrier, or with a function that works on groups, is compiled wrongly if another
-/// kernel calls it under a condition: wrong results, or the process ends. Calls without any such function are right.
+/// kernel calls it under a condition: wrong results, or the process ends. One with local variables and no barrier too: groups
+/// that run at once share them. Calls without any of that are right.
 ///
-/// Returns whether a kernel may call one that has barriers under a condition.
+/// Returns whether a kernel may call one that has barriers or local memory under a condition.
 pub(crate) fn calls_barriers_under_conditions(caps: &Caps) -> bool {
     driver(caps) != Driver::Pocl
 }

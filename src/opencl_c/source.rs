@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::tokens::{NotSplit, Token, TokenKind, plain_directive, split};
 use super::unreadable::Unreadable;
-use super::words::{KEYWORDS, QUALIFIERS, WAITING, check_word, divides, is_type, is_word};
+use super::words::{DECLARING, KEYWORDS, QUALIFIERS, WAITING, check_word, divides, is_mangled, is_type, is_word};
 
 /// What a source has.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,8 @@ pub(crate) struct Source {
 /// What a kernel and the functions that it reaches may do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Effects {
-    /// Whether work-items may wait for others of their group: there are barriers, or functions that work on groups.
+    /// Whether work-items may wait for others of their group, or share memory with them: there are barriers, functions that work on
+    /// groups, or local memory.
     pub(crate) may_wait: bool,
     /// Whether they may see how work-items are divided into groups.
     pub(crate) may_see_groups: bool,
@@ -76,7 +77,9 @@ impl Source {
         let (mut effects, mut open, mut seen) = (Effects::default(), vec![kernel], BTreeSet::from([kernel]));
         while let Some(name) = open.pop() {
             for word in self.words.get(name).into_iter().flatten() {
-                effects.may_wait |= WAITING.iter().any(|part| word.contains(part));
+                // Some drivers do not give a kernel that is called local variables of its own for each group.
+                effects.may_wait |= WAITING.iter().any(|part| word.contains(part)) || is_mangled(word);
+                effects.may_wait |= matches!(word.as_str(), "local" | "__local");
                 effects.may_see_groups |= effects.may_wait || divides(word);
                 if seen.insert(word) {
                     open.push(word);
@@ -108,7 +111,7 @@ impl<'a> Reader<'a> {
     /// Reads the macros that options define, and refuses options that may change what the source means.
     fn options(&mut self, options: &str) -> Result<(), Unreadable> {
         let unknown = |option: &str| Err(Unreadable::Option(option.to_owned()));
-        if let Some(at) = options.find(['"', '\'', '\\']) {
+        if let Some(at) = options.find(|c: char| matches!(c, '"' | '\'' | '\\') || !(' '..='~').contains(&c)) {
             return unknown(&options[at..]);
         }
         let mut words = options.split_whitespace();
@@ -149,6 +152,30 @@ impl<'a> Reader<'a> {
             TokenKind::Directive => Piece::Mark(b'#'),
         };
         let body: Vec<Piece> = pieces.iter().map(piece).collect();
+        // Expressions and types, but nothing that declares something or changes what is inside of what.
+        let mut open = Vec::new();
+        for piece in &body {
+            let fits = match piece {
+                Piece::Mark(b'(') => {
+                    open.push(b')');
+                    true
+                }
+                Piece::Mark(b'[') => {
+                    open.push(b']');
+                    true
+                }
+                Piece::Mark(mark @ (b')' | b']')) => open.pop() == Some(*mark),
+                Piece::Mark(mark) => !matches!(mark, b'{' | b'}' | b';' | b'#'),
+                Piece::Word(word) => !DECLARING.contains(&word.as_str()),
+                Piece::Other => true,
+            };
+            if !fits {
+                return Err(Unreadable::Macro(name.to_owned()));
+            }
+        }
+        if !open.is_empty() {
+            return Err(Unreadable::Macro(name.to_owned()));
+        }
         for piece in &body {
             if let Piece::Word(word) = piece {
                 check_word(word)?;
@@ -166,12 +193,27 @@ impl<'a> Reader<'a> {
 
     /// Reads all lines of the preprocessor, wherever they are.
     fn directives(&mut self, tokens: &[Token]) -> Result<(), Unreadable> {
-        // For each open condition, how many braces and parentheses were open.
-        let (mut open, mut conditions) = (0_i64, Vec::new());
+        // What is open, and for each open condition, how much was open at its begin.
+        let (mut open, mut conditions): (Vec<u8>, Vec<usize>) = Default::default();
+        let mut has_braces_inside = false;
         for token in tokens {
             match token.kind {
-                TokenKind::Mark(b'{' | b'(') => open += 1,
-                TokenKind::Mark(b'}' | b')') => open -= 1,
+                TokenKind::Mark(mark @ (b'{' | b'(' | b'[')) => {
+                    has_braces_inside |= mark == b'{' && open.iter().any(|open| *open != b'}');
+                    open.push(match mark {
+                        b'{' => b'}',
+                        b'(' => b')',
+                        _ => b']',
+                    });
+                }
+                TokenKind::Mark(mark @ (b'}' | b')' | b']')) => {
+                    if open.pop() != Some(mark) {
+                        return Err(Unreadable::Unbalanced);
+                    }
+                    if conditions.last().is_some_and(|at_begin| open.len() < *at_begin) {
+                        return Err(Unreadable::ConditionalBraces);
+                    }
+                }
                 TokenKind::Directive => {
                     let plain = plain_directive(&self.text[token.at.clone()]);
                     let line = plain.trim_start_matches('#').trim_start();
@@ -198,23 +240,44 @@ impl<'a> Reader<'a> {
                                 return Err(Unreadable::Pragma(name.to_owned()));
                             }
                         }
-                        "if" | "ifdef" | "ifndef" => conditions.push(open),
-                        "else" | "elif" | "elifdef" | "elifndef" if conditions.last() != Some(&open) => {
+                        "if" | "ifdef" | "ifndef" => conditions.push(open.len()),
+                        "else" | "elif" | "elifdef" | "elifndef" if conditions.last() != Some(&open.len()) => {
                             return Err(Unreadable::ConditionalBraces);
                         }
-                        "endif" if conditions.pop() != Some(open) => return Err(Unreadable::ConditionalBraces),
+                        "endif" if conditions.pop() != Some(open.len()) => return Err(Unreadable::ConditionalBraces),
                         _ => {}
                     }
                 }
                 _ => {}
             }
         }
-        if conditions.is_empty() { Ok(()) } else { Err(Unreadable::ConditionalBraces) }
+        if !conditions.is_empty() {
+            return Err(Unreadable::ConditionalBraces);
+        }
+        // A macro may drop some of its arguments, and the braces in them.
+        let takes = self.macros.iter().find(|(_, of)| of.takes_arguments).filter(|_| has_braces_inside);
+        takes.map_or(Ok(()), |(name, _)| Err(Unreadable::Macro(name.clone())))
     }
 
     /// Checks all words, in functions too.
     fn words(&self, tokens: &[Token]) -> Result<(), Unreadable> {
-        tokens.iter().filter_map(|token| self.word(token)).try_for_each(check_word)
+        for (at, token) in tokens.iter().enumerate() {
+            if let Some(word) = self.word(token) {
+                check_word(word)?;
+            }
+            // A block, which may be called by any name.
+            let before = at.checked_sub(1).map(|before| &tokens[before]);
+            let is_operand = before.is_some_and(|before| match before.kind {
+                TokenKind::Word => self.word(before) != Some("return"),
+                TokenKind::Number => true,
+                TokenKind::Mark(mark) => matches!(mark, b')' | b']'),
+                TokenKind::Text | TokenKind::Directive => false,
+            });
+            if token.kind == TokenKind::Mark(b'^') && !is_operand {
+                return Err(Unreadable::Keyword("^".to_owned()));
+            }
+        }
+        Ok(())
     }
 
     /// Reads the declarations at program scope.
@@ -235,6 +298,8 @@ impl<'a> Reader<'a> {
         let mut at = begin;
         while let Some(token) = tokens.get(at) {
             match token.kind {
+                // Whether what follows belongs to it depends on a condition.
+                TokenKind::Directive => return Err(Unreadable::ConditionalBraces),
                 TokenKind::Mark(b';') => {
                     self.check_declaration(&shape)?;
                     return Ok(at + 1);
@@ -309,7 +374,9 @@ impl<'a> Reader<'a> {
                 continue;
             }
             let is_harmful = |piece: &Piece| match piece {
-                Piece::Mark(mark) => matches!(mark, b';' | b'{' | b'}' | b'(' | b')' | b',' | b'=' | b'#' | b'['),
+                Piece::Mark(mark) => {
+                    matches!(mark, b';' | b'{' | b'}' | b'(' | b')' | b',' | b'=' | b'#' | b'[' | b'*' | b'^')
+                }
                 Piece::Word(word) => {
                     matches!(word.as_str(), "global" | "__global" | "static" | "kernel" | "__kernel" | "typedef")
                 }
@@ -349,13 +416,21 @@ impl<'a> Reader<'a> {
             && !shape.has_value
             && shape.params.is_none()
             && shape.words.len() <= if shape.has_members { 1 } else { 2 }
+            && !shape.words.iter().any(|word| self.macros.contains_key(*word))
         {
             return Ok(());
         }
         // A prototype has a type and a name, and nothing behind its parameters: in `const uint (count);` the parentheses have a name.
         if let (Some(name), false) = (shape.name, shape.has_value) {
             let types = &shape.words[..shape.before_params.saturating_sub(1)];
-            let has_type = shape.is_pointer || types.iter().any(|word| !QUALIFIERS.contains(word));
+            let is_type_word =
+                |word: &&str| !QUALIFIERS.contains(word) && !word.starts_with('_') && !self.macros.contains_key(*word);
+            self.check_name(name)?;
+            let is_kernel = shape.words.iter().any(|word| matches!(*word, "kernel" | "__kernel"));
+            if is_kernel && !shape.attributes.is_empty() {
+                return Err(Unreadable::Attributes(name.to_owned()));
+            }
+            let has_type = types.iter().any(is_type_word);
             if shape.words.len() == 1 {
                 return Err(Unreadable::Macro(name.to_owned()));
             }
@@ -366,14 +441,27 @@ impl<'a> Reader<'a> {
         Err(variable())
     }
 
-    /// Reads a function.
-    fn function(&mut self, shape: &Shape<'a>, tokens: &[Token], body: Range<usize>) -> Result<(), Unreadable> {
-        let (Some(name), Some(params)) = (shape.name, shape.params.clone()) else { return Err(Unreadable::Unbalanced) };
-        // Where it is a macro, the function has another name.
+    /// The name of a function must be its own: where it is a macro, the function has another name, and where it is a keyword or a
+    /// function of OpenCL C that clgraph calls, that means another thing.
+    fn check_name(&self, name: &str) -> Result<(), Unreadable> {
         if self.macros.contains_key(name) {
             return Err(Unreadable::Macro(name.to_owned()));
         }
-        let words: BTreeSet<&str> = tokens[body.clone()].iter().filter_map(|token| self.word(token)).collect();
+        if KEYWORDS.contains(&name) || QUALIFIERS.contains(&name) || name.starts_with("__") {
+            return Err(Unreadable::Keyword(name.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Reads a function.
+    fn function(&mut self, shape: &Shape<'a>, tokens: &[Token], body: Range<usize>) -> Result<(), Unreadable> {
+        let (Some(name), Some(params)) = (shape.name, shape.params.clone()) else { return Err(Unreadable::Unbalanced) };
+        self.check_name(name)?;
+        if shape.has_more || is_type(name) {
+            return Err(Unreadable::Unbalanced);
+        }
+        let all = tokens[params.clone()].iter().chain(&tokens[body.clone()]);
+        let words: BTreeSet<&str> = all.filter_map(|token| self.word(token)).collect();
         if words.contains("static") {
             return Err(Unreadable::Variable("static".to_owned()));
         }

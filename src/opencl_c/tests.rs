@@ -51,10 +51,10 @@ fn what_may_declare_more_than_it_shows_is_refused() {
         ("struct s { int a; } count; kernel void f() {}", variable("count")),
         ("global int a[3], b;", variable("b")),
         ("uint fn(uint x), count;", variable("count")),
-        ("global uint (count);", variable("uint")),
-        ("const uint (count);", variable("uint")),
+        ("global uint (count);", keyword("uint")),
+        ("const uint (count);", keyword("uint")),
         ("typedef uint t; const t (count);", variable("t")),
-        ("static global uint (count);", variable("uint")),
+        ("static global uint (count);", keyword("uint")),
         ("__attribute((aligned(8))) global uint count;", variable("count")),
         ("global uint count = 0, *constant cp = 0;", variable("count")),
         ("constant uint *count;", variable("count")),
@@ -67,7 +67,7 @@ fn what_may_declare_more_than_it_shows_is_refused() {
         ("kernel void clgraph_guarded_f() {}", keyword("clgraph_guarded_f")),
         ("#define clgraph_loop_state 1\n", keyword("clgraph_loop_state")),
         ("#define STATE global int s;\nSTATE kernel void f() {}", made_by("STATE")),
-        ("#define A B\n#define B global\nA int s;", made_by("A")),
+        ("#define A B\n#define B global\nA int s;", made_by("B")),
         ("#define K(name) kernel void name()\nK(f) {}", made_by("K")),
         ("#define NAME f\nkernel void NAME() {}", made_by("NAME")),
         ("kernel void f() {} void g() {}\n#define f g\n", made_by("f")),
@@ -97,10 +97,38 @@ fn what_may_declare_more_than_it_shows_is_refused() {
         ("void f() {\n\\ \n#define if(x) if (1)\n}", Unreadable::Odd),
         ("kernel void f() { enqueue_kernel(q); }", Unreadable::Enqueues),
         ("kernel void f() {} kernel", Unreadable::Unbalanced),
+        ("/* *\\\n/\n#define if(x) if (1)\n/* */", Unreadable::Odd),
+        ("#define X /\\\n/ /*\n#define if(x) if (1)\n// */", Unreadable::Odd),
+        ("#if 0\ntypedef\n#endif\nint count;", Unreadable::ConditionalBraces),
+        ("kernel void f() {\n#if 0\n}\nvoid g() {\n#endif\nbarrier(1); }", Unreadable::ConditionalBraces),
+        ("#define END }\nvoid h(void) { END global int count; void g(void) { }", made_by("END")),
+        ("#define M(x)\nvoid h(void) { M({) } global int count; void g(void) { M(}) }", Unreadable::Unbalanced),
+        ("#define B(x, y) y\nvoid h(void) { B({,}) }", made_by("B")),
+        ("#define S static\nkernel void f() { S int count; }", made_by("S")),
+        ("#define A __attribute__\nkernel void f(int a) A((reqd_work_group_size(1, 1, 1))) {}", made_by("A")),
+        ("uint global (count);", keyword("global")),
+        ("int *volatile (p);", keyword("volatile")),
+        ("unsigned __int128 (c);", keyword("__int128")),
+        ("typedef uint t; __volatile__ t (c);", variable("t")),
+        ("#define N\nuint N (count);", made_by("N")),
+        ("typedef uint t;\n#define Q\nQ t (c);", variable("t")),
+        ("#define S2 s x\nstruct S2;", variable("S2")),
+        ("#define IP int *\nconstant IP count = 0;", made_by("IP")),
+        ("static void (h)(void) { barrier(1); }", keyword("void")),
+        ("size_t get_global_id(uint x) { return 3; }", keyword("get_global_id")),
+        (
+            "__attribute__((intel_reqd_sub_group_size(8))) kernel void f(int a); kernel void f(int a) {}",
+            Unreadable::Attributes("f".to_owned()),
+        ),
+        ("void g() __attribute__((alias(\"h\")));", keyword("alias")),
+        ("typedef void(^blk)(void);", keyword("^")),
+        ("void f() { g(^{ barrier(1); }); }", keyword("^")),
+        ("void f() { return ^(int a) { barrier(1); }; }", keyword("^")),
+        ("#define $W ; barrier(1)\nkernel void f() { 1$W; }", Unreadable::Odd),
     ];
-    for (text, why) in cases {
-        assert_eq!(read(text).err(), Some(why), "{text}");
-    }
+    let wrong: Vec<_> = cases.into_iter().filter(|(text, why)| read(text).err().as_ref() != Some(why)).collect();
+    let found: Vec<_> = wrong.iter().map(|(text, why)| (text, why, read(text).err())).collect();
+    assert!(found.is_empty(), "{found:#?}");
     let options = [
         ("-cl-std=CLC++", Unreadable::CPlusPlus),
         ("-cl-std=clc++2021", Unreadable::CPlusPlus),
@@ -108,6 +136,7 @@ fn what_may_declare_more_than_it_shows_is_refused() {
         ("-Dglobal=", keyword("global")),
         ("-D\"if(x)=if(1)\"", Unreadable::Option("\"if(x)=if(1)\"".to_owned())),
         ("-include a.h", Unreadable::Option("-include".to_owned())),
+        ("-DA=1\t-I\t;barrier(1)", Unreadable::Option("\t-I\t;barrier(1)".to_owned())),
         ("-Dclgraph_loop_state=1", keyword("clgraph_loop_state")),
     ];
     for (options, why) in options {
@@ -196,7 +225,9 @@ fn barriers_and_groups_are_seen_in_functions_and_macros() {
     assert_eq!(effects("kernel void f() { intel_work_group_barrier_arrive(1); }"), (true, true));
     assert_eq!(effects("kernel void f() { get_max_sub_group_size(); }"), (true, true));
     assert_eq!(effects("#define WAIT \\ \n barrier(1)\nkernel void f() { WAIT; }"), (true, true));
-    let in_texts = "#define WAIT (void)\"/*\"; barrier(1); (void)\"*/\"\nkernel void f() { WAIT; }";
+    assert_eq!(effects("kernel void f(global int *a) { local int room[4]; a[0] = room[0]; }"), (true, true));
+    assert_eq!(effects("kernel void f(global int *a) { a[0] = _Z12get_group_idj(0); }"), (true, true));
+    let in_texts = "#define WAIT (g(\"/*\"), barrier(1), g(\"*/\"))\nkernel void f() { WAIT; }";
     assert_eq!(effects(in_texts), (true, true));
     assert_eq!(effects("kernel void f() { /* barrier */ \"barrier\"; }"), (false, false));
     let by_option = Source::read("kernel void f() { WAIT; }", "-DWAIT=barrier(1)").unwrap();

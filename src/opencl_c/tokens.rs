@@ -77,7 +77,8 @@ pub(super) fn split(source: &str) -> Result<Vec<Token>, NotSplit> {
                 at = directive_end(source, at)?;
                 TokenKind::Directive
             }
-            b'\\' | b'#' => return Err(NotSplit::Odd),
+            // Some compilers take dollars for letters.
+            b'\\' | b'#' | b'$' | b'@' | b'`' => return Err(NotSplit::Odd),
             _ if !byte.is_ascii() => return Err(NotSplit::Odd),
             b'%' | b'<' | b':' if DIGRAPHS.iter().any(|two| bytes[at..].starts_with(&two[..])) => {
                 return Err(NotSplit::Odd);
@@ -107,8 +108,7 @@ pub(super) fn split(source: &str) -> Result<Vec<Token>, NotSplit> {
 }
 
 fn is_word_start(byte: u8) -> bool {
-    // Compilers accept dollars.
-    byte.is_ascii_alphabetic() || byte == b'_' || byte == b'$'
+    byte.is_ascii_alphabetic() || byte == b'_'
 }
 
 /// Returns the end of a line, without its line break, and whether a backslash continues it.
@@ -119,8 +119,14 @@ fn line_end(bytes: &[u8], from: usize) -> (usize, bool) {
 }
 
 fn comment_end(source: &str, from: usize) -> Result<usize, NotSplit> {
+    let bytes = source.as_bytes();
+    let inside = from + 2;
     // The bytes are ASCII, so the place is one between characters.
-    source[from + 2..].find("*/").map(|len| from + 2 + len + 2).ok_or(NotSplit::Open)
+    let len = source[inside..].find("*/").ok_or(NotSplit::Open)?;
+    // The end of a comment may be divided by a line that continues.
+    let may_end =
+        |at: usize| bytes[at] == b'*' && bytes.get(at + 1) == Some(&b'\\') && continuation(bytes, at + 1).is_some();
+    if (inside..inside + len).any(may_end) { Err(NotSplit::Odd) } else { Ok(inside + len + 2) }
 }
 
 fn text_end(bytes: &[u8], from: usize) -> Result<usize, NotSplit> {
@@ -148,8 +154,10 @@ fn directive_end(source: &str, from: usize) -> Result<usize, NotSplit> {
                 return if continued { Err(NotSplit::Odd) } else { Ok(end) };
             }
             Some(b'"' | b'\'') => at = text_end(bytes, at)?,
+            // A comment could begin across the lines.
+            Some(b'\\') if bytes[at - 1] == b'/' => return Err(NotSplit::Odd),
             Some(b'\\') => at = continuation(bytes, at).ok_or(NotSplit::Odd)?,
-            Some(byte) if !byte.is_ascii() => return Err(NotSplit::Odd),
+            Some(byte) if !byte.is_ascii() || *byte == b'$' => return Err(NotSplit::Odd),
             Some(_) => at += 1,
         }
     }

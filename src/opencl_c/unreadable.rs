@@ -21,12 +21,14 @@ pub(crate) enum Unreadable {
     Joins(String),
     /// A macro has the name of a keyword, or something has a name of clgraph's.
     Keyword(String),
-    /// A macro outside of functions may declare anything.
+    /// A macro may declare something, or change what is inside of what.
     Macro(String),
     /// There is a variable at program scope, or a static one.
     Variable(String),
     /// A kernel enqueues kernels.
     Enqueues,
+    /// A kernel is declared with attributes before it is defined.
+    Attributes(String),
     /// The version of the language is C++.
     CPlusPlus,
     /// The source does not define the kernel by name.
@@ -52,9 +54,10 @@ impl fmt::Display for Unreadable {
             Self::ConditionalBraces => f.write_str("its braces depend on a condition of the preprocessor"),
             Self::Joins(name) => write!(f, "macro `{name}` joins tokens"),
             Self::Keyword(name) => write!(f, "`{name}` is a word of OpenCL C or of clgraph's"),
-            Self::Macro(name) => write!(f, "macro `{name}` is used outside of functions"),
+            Self::Macro(name) => write!(f, "macro `{name}` may be more than an expression"),
             Self::Variable(name) => write!(f, "it has the variable `{name}`, which would exist twice"),
             Self::Enqueues => f.write_str("its kernels enqueue kernels"),
+            Self::Attributes(name) => write!(f, "kernel `{name}` is declared with attributes before it is defined"),
             Self::CPlusPlus => f.write_str("it is C++"),
             Self::NoKernel => f.write_str("it does not define the kernel by name"),
             Self::Twice => f.write_str("it defines the kernel twice"),

@@ -42,8 +42,30 @@ pub(super) const KEYWORDS: [&str; 33] = [
 /// Parts of the names of functions by which a work-item waits for others of its group, or works with them.
 pub(super) const WAITING: [&str; 5] = ["barrier", "Barrier", "work_group", "sub_group", "wait_group"];
 
+/// Words that the body of a macro must not have: it could declare something.
+pub(super) const DECLARING: [&str; 18] = [
+    "static",
+    "global",
+    "__global",
+    "constant",
+    "__constant",
+    "local",
+    "__local",
+    "kernel",
+    "__kernel",
+    "typedef",
+    "struct",
+    "union",
+    "enum",
+    "extern",
+    "__attribute__",
+    "__attribute",
+    "return",
+    "goto",
+];
+
 /// Words that do what this reader does not follow: types of other spellings, code of other languages.
-pub(super) const UNKNOWN: [&str; 13] = [
+pub(super) const UNKNOWN: [&str; 23] = [
     "asm",
     "__asm",
     "__asm__",
@@ -57,6 +79,16 @@ pub(super) const UNKNOWN: [&str; 13] = [
     "__extension__",
     "_Generic",
     "_Static_assert",
+    "alias",
+    "__alias__",
+    "ifunc",
+    "__ifunc__",
+    "weakref",
+    "__weakref__",
+    "cleanup",
+    "__cleanup__",
+    "constructor",
+    "destructor",
 ];
 
 /// Words before the name of a function that are no type.
@@ -83,6 +115,11 @@ pub(super) const QUALIFIERS: [&str; 20] = [
     "enum",
 ];
 
+/// Whether a word is a name inside of a compiler, of a function that OpenCL C has by another name.
+pub(super) fn is_mangled(word: &str) -> bool {
+    ["_Z", "_I", "__nvvm", "__spirv", "__builtin"].iter().any(|begin| word.starts_with(begin))
+}
+
 /// Whether a function tells how work-items are divided.
 pub(super) fn divides(word: &str) -> bool {
     word.starts_with("get_") && (word.contains("local") || word.contains("group"))
@@ -100,7 +137,7 @@ pub(super) fn check_word(word: &str) -> Result<(), Unreadable> {
 }
 
 pub(super) fn is_word(c: char) -> bool {
-    c.is_ascii_alphanumeric() || c == '_' || c == '$'
+    c.is_ascii_alphanumeric() || c == '_'
 }
 
 /// Whether a word is the name of a type of OpenCL C, with or without a number of components.

@@ -50,7 +50,7 @@ impl fmt::Display for NotGuarded {
             Self::FastMath(option) => write!(f, "the program is built with {option}"),
             Self::Unreadable(why) => write!(f, "clgraph cannot read the program: {why}"),
             Self::Waits => {
-                f.write_str("the program has barriers, and the driver compiles calls of such kernels wrongly")
+                f.write_str("it has barriers or local memory, and the driver compiles calls of such kernels wrongly")
             }
             Self::Refused => f.write_str("the driver does not build the kernel with a guard"),
         }
