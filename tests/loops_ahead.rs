@@ -378,8 +378,8 @@ fn what_cannot_go_ahead_is_named() {
             shares,
         ),
         (
-            // SAFETY: as above.
             Box::new(|graph| {
+                // SAFETY: as above.
                 _ = unsafe { graph.kernel(&has_room).read_write(&left).range(1).work_group(1).add().unwrap() }
             }),
             shares,
