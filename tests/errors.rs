@@ -125,7 +125,7 @@ fn failures_at_submit_leave_everything_usable() {
         let later = UserEvent::new(&bench.queue);
         let run = executable.submit_to(&bench.queue).with(&write, [2; 8]).after(&later.0).submit().unwrap();
         later.set(-1);
-        assert!(run.wait().is_err());
+        assert_error!(run.wait(), SubmitError::DependencyFailed { .. });
         assert_error!(
             executable.submit(&bench.queue),
             SubmitError::NoSlot { slots: 1, .. },
