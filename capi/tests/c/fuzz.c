@@ -3,6 +3,7 @@
 #include "common.h"
 #include <pthread.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 enum { THREADS = 1000, CALLS = 128, EACH = 4, CASES = 140 };
 
@@ -447,5 +448,7 @@ int main(void) {
     }
     CHECK(all_good > THREADS * CALLS / 40 && functions > CASES / 2);
     puts("ok");
-    return 0;
+    fflush(stdout);
+    /* Submissions may still run that nobody holds. PoCL may compile their kernels, with what `exit` would destroy before. */
+    _exit(0);
 }
