@@ -40,8 +40,6 @@ pub enum HostDecided {
     Profiled,
     /// The body has a node that would do something after the loop's end.
     Node(NodeKind),
-    /// The body runs on several queues.
-    Queues,
     /// The body has no kernel.
     NoKernel,
     /// The body has a fill with a pattern of more than 16 bytes.
@@ -68,7 +66,6 @@ impl fmt::Display for HostDecided {
             Self::Asked => f.write_str("as asked"),
             Self::Profiled => f.write_str("each command is timed"),
             Self::Node(kind) => write!(f, "its body has a {kind}"),
-            Self::Queues => f.write_str("its body runs on several queues"),
             Self::NoKernel => f.write_str("its body has no kernel"),
             Self::Pattern => f.write_str("its body has a fill with a pattern of more than 16 bytes"),
             Self::Kernel { kernel, why } => write!(f, "kernel `{kernel}` cannot be guarded: {why}"),

@@ -177,7 +177,9 @@ impl On<'_> {
 
 /// The caller's own are not part of a run.
 pub fn without_variables(command: &mut Command) {
-    command.env_remove("CLGRAPH_PATH").env_remove("CLGRAPH_ASSUME").env_remove("CLGRAPH_DUMP");
+    for name in ["CLGRAPH_PATH", "CLGRAPH_LOOPS", "CLGRAPH_ASSUME", "CLGRAPH_DUMP"] {
+        command.env_remove(name);
+    }
 }
 
 /// Waits for a program, and takes what it says. One that takes too long is killed.

@@ -126,12 +126,9 @@ impl Guard {
         objects: &mut Objects,
         always: bool,
     ) -> Result<Self, HostDecided> {
-        let Flow { tasks, steps, schedule, .. } = &plan.flows[flow];
+        let Flow { tasks, steps, .. } = &plan.flows[flow];
         if let Some(task) = tasks.first() {
             return Err(HostDecided::Node(NodeKind::of(tables.ir.command(task.node))));
-        }
-        if schedule.streams > 1 {
-            return Err(HostDecided::Queues);
         }
         let mut first = None;
         for step in &plan.steps[steps.clone()] {
@@ -192,8 +189,12 @@ impl Guard {
         self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether the loop can go ahead with the values that it has now. Updates may have changed them.
-    pub(in crate::exec) fn may_go_ahead(&self, values: &Values, plan: &Plan) -> bool {
+    /// Returns whether the loop can go ahead with the values that it has now. Updates may have changed them. The condition, and
+    /// what fills and copies use, may be memory at any address, but kernels need it as whole words.
+    pub(in crate::exec) fn may_go_ahead(&self, values: &Values, plan: &Plan, condition: &Location<&Mem>) -> bool {
+        if !is_of_words(condition.mem) || condition.offset % size_of::<u32>() != 0 {
+            return false;
+        }
         let may = |index: usize| {
             let Ok(kernel) = goes_ahead(&values.tables, &plan.steps[index]) else { return false };
             let Some((kernel, grid)) = kernel else { return true };
@@ -291,7 +292,7 @@ impl Guard {
         }
         let mut bytes = [0; PATTERN];
         bytes.iter_mut().zip(pattern.iter().cycle()).take(period).for_each(|(byte, of)| *byte = *of);
-        let words = [offset, size, period].iter().all(|number| number % 4 == 0);
+        let words = is_of_words(mem) && [offset, size, period].iter().all(|number| number % 4 == 0);
         let (kernel, unit) = if words { (&self.kernels.fill_words, 4) } else { (&self.kernels.fill, 1) };
         let (first, period) = (((offset / unit) as u64).to_ne_bytes(), ((period / unit) as u32).to_ne_bytes());
         let args = [
@@ -313,6 +314,7 @@ impl Guard {
         size: usize,
     ) -> Result<Option<DriverEvent>, DriverError> {
         let words = offsets.iter().chain([&size]).all(|number| number % 4 == 0);
+        let words = words && is_of_words(from) && is_of_words(into);
         let (kernel, unit) = if words { (&self.kernels.copy_words, 4) } else { (&self.kernels.copy, 1) };
         let [src, dst] = offsets.map(|offset| ((offset / unit) as u64).to_ne_bytes());
         let args = [
@@ -339,6 +341,11 @@ impl Guard {
             KernelObjectError::Create(_) => DriverError::faulty("clCreateKernel", DriverFault::Defect),
         })?
     }
+}
+
+/// Whether memory is known to begin where a word may be. Memory of the host may begin anywhere.
+fn is_of_words(mem: &Mem) -> bool {
+    mem.base() % size_of::<u32>() == 0
 }
 
 /// A kernel of a step, and its range.
