@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::OnceLock;
 
 use opencl_sys::{CL_PROGRAM_BUILD_OPTIONS, CL_PROGRAM_SOURCE};
 
@@ -35,6 +36,8 @@ pub(crate) enum NotGuarded {
     Globals,
     /// It is built with an option that lets results differ between two programs.
     FastMath(&'static str),
+    /// It is built with other options for another device.
+    Options,
     Unreadable(Unreadable),
     /// The driver compiles calls of kernels with barriers wrongly.
     Waits,
@@ -48,6 +51,7 @@ impl fmt::Display for NotGuarded {
             Self::NoSource => f.write_str("the driver has no source of the program"),
             Self::Globals => f.write_str("the program has device globals"),
             Self::FastMath(option) => write!(f, "the program is built with {option}"),
+            Self::Options => f.write_str("the program is built with other options for another device"),
             Self::Unreadable(why) => write!(f, "clgraph cannot read the program: {why}"),
             Self::Waits => {
                 f.write_str("it has barriers or local memory, and the driver compiles calls of such kernels wrongly")
@@ -63,8 +67,15 @@ const FAST_MATH: [&str; 3] = ["-cl-fast-relaxed-math", "-cl-unsafe-math-optimiza
 /// The twin of a program.
 pub(in crate::cl) struct GuardedProgram {
     program: Program,
-    /// What the kernels may do, or why they cannot be read.
-    kernels: BTreeMap<String, Result<Effects, Unreadable>>,
+    /// By name: what the kernels may do and their twins, or why they cannot be read.
+    kernels: BTreeMap<String, Result<Twin, Unreadable>>,
+}
+
+/// What is known of a kernel that can be read.
+struct Twin {
+    effects: Effects,
+    /// Made when it is first needed. None if the driver refuses it.
+    kernel: OnceLock<Option<Kernel>>,
 }
 
 impl GuardedProgram {
@@ -79,19 +90,24 @@ impl GuardedProgram {
             .ok()
             .filter(|text| !text.trim().is_empty() && !text.contains(char::REPLACEMENT_CHARACTER))
             .ok_or(NotGuarded::NoSource)?;
-        let device = of.context().devices().iter().find(|device| of.is_built_for(device).unwrap_or(false));
-        let device = device.ok_or(NotGuarded::NoSource)?;
-        let options = ask!(core, clGetProgramBuildInfo, of.raw(), device.raw(), CL_PROGRAM_BUILD_OPTIONS);
-        let options = info::text("clGetProgramBuildInfo", options).map_err(|_| NotGuarded::NoSource)?;
+        let mut options = None;
+        for device in of.context().devices().iter().filter(|device| of.is_built_for(device).unwrap_or(false)) {
+            let its = ask!(core, clGetProgramBuildInfo, of.raw(), device.raw(), CL_PROGRAM_BUILD_OPTIONS);
+            let its = info::text("clGetProgramBuildInfo", its).map_err(|_| NotGuarded::NoSource)?;
+            if options.get_or_insert_with(|| its.clone()) != &its {
+                return Err(NotGuarded::Options);
+            }
+        }
+        let options = options.ok_or(NotGuarded::NoSource)?;
         if let Some(option) = FAST_MATH.into_iter().find(|option| options.contains(option)) {
             return Err(NotGuarded::FastMath(option));
         }
         let source = Source::read(&text, &options).map_err(NotGuarded::Unreadable)?;
         let names = of.kernel_names().map_err(|_| NotGuarded::Refused)?;
         let (text, outcomes) = guard::guarded(&text, &source, names.iter().map(String::as_str));
-        let effects =
-            |(name, outcome): (&str, Result<(), _>)| (name.to_owned(), outcome.map(|()| source.effects(name)));
-        let kernels = outcomes.into_iter().map(effects).collect();
+        let twin = |name: &str| Twin { effects: source.effects(name), kernel: OnceLock::new() };
+        let twins = |(name, outcome): (&str, Result<(), _>)| (name.to_owned(), outcome.map(|()| twin(name)));
+        let kernels = outcomes.into_iter().map(twins).collect();
         let built = ProgramBuilder::new(of).options(&options).source(&text).map_err(|error| {
             log_later!(Debug, "a program with guarded kernels cannot be built: {error}");
             NotGuarded::Refused
@@ -114,12 +130,13 @@ impl Kernel {
     /// Returns the twin that runs only if a number is not zero, which is its last argument.
     pub(crate) fn guarded(&self, device: &Device) -> Result<Self, NotGuarded> {
         let of = self.program().guarded()?;
-        let effects = of.kernels.get(self.name()).cloned().unwrap_or(Err(Unreadable::NoKernel));
-        if effects.map_err(NotGuarded::Unreadable)?.may_wait && !quirks::calls_barriers_under_conditions(device.caps())
-        {
+        let known = of.kernels.get(self.name()).ok_or(NotGuarded::Unreadable(Unreadable::NoKernel))?;
+        let known = known.as_ref().map_err(|why| NotGuarded::Unreadable(why.clone()))?;
+        if known.effects.may_wait && !quirks::calls_barriers_under_conditions(device.caps()) {
             return Err(NotGuarded::Waits);
         }
-        let twin = of.program.kernel(&format!("{PREFIX}{}", self.name())).map_err(|_| NotGuarded::Refused)?;
+        let make = || of.program.kernel(&format!("{PREFIX}{}", self.name())).ok();
+        let twin = known.kernel.get_or_init(make).clone().ok_or(NotGuarded::Refused)?;
         let (own, its) = (self.facts(device), twin.facts(device));
         let (Some(own), Some(its)) = (own, its) else { return Err(NotGuarded::Refused) };
         let same = its.max_work_group >= own.max_work_group && its.required_work_group == own.required_work_group;
@@ -128,8 +145,8 @@ impl Kernel {
 
     /// Returns whether results of the kernel may depend on how the driver divides a range that it may divide.
     pub(crate) fn may_see_groups(&self) -> bool {
-        let effects = self.program().guarded().ok().and_then(|of| of.kernels.get(self.name())?.as_ref().ok());
-        effects.is_none_or(|effects| effects.may_see_groups)
+        let known = self.program().guarded().ok().and_then(|of| of.kernels.get(self.name())?.as_ref().ok());
+        known.is_none_or(|known| known.effects.may_see_groups)
     }
 
     /// Returns clgraph's own kernels for loops, which the twin of the kernel's program has.
