@@ -481,3 +481,47 @@ fn ends(bench: &Bench, left: &Buffer<u32>, body: &Executable) -> Option<HostDeci
     assert!(profiled.report().loops.iter().all(|of| of.host_decided == Some(HostDecided::Profiled)));
     why(&executable)
 }
+
+/// How the environment has a loop run, in a process of its own.
+fn child(given: &str) -> String {
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "the_child_says_how_its_loop_runs", "--nocapture"]);
+    let output = child.env("CLGRAPH_TEST_CHILD", "1").env("CLGRAPH_LOOPS", given).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let result = text.split_once("RESULT ").and_then(|(_, rest)| rest.split_once(" END"));
+    result.unwrap_or_else(|| panic!("{text}{}", String::from_utf8_lossy(&output.stderr))).0.to_owned()
+}
+
+/// The other half of the test below.
+#[test]
+fn the_child_says_how_its_loop_runs() {
+    let turns = Turns::new();
+    let condition = turns.left.slice(..1).unwrap();
+    let body = turns.body(Finalize::new().loops(Loops::HostDecided));
+    let graph = turns.bench.graph();
+    graph.repeat_while(&condition, &body).add().unwrap();
+    let run = |options: Finalize| -> clgraph::Result<String> {
+        let of = graph.finalize(options)?.report().loops.remove(0);
+        Ok(format!("{:?} {:?}", of.host_decided, of.ahead))
+    };
+    let both = [Loops::Auto, Loops::Ahead].map(|loops| run(Finalize::new().loops(loops)));
+    let [auto, pinned] = both.map(|outcome| outcome.unwrap_or_else(|error| error.to_string()));
+    assert_eq!(pinned, "None Some(true)", "the program's own choice counts");
+    if std::env::var_os("CLGRAPH_TEST_CHILD").is_some() {
+        println!("RESULT {auto} END");
+    }
+}
+
+/// Rule F1: the environment chooses the way of loops if the program does not.
+#[test]
+fn the_environment_chooses_if_the_program_does_not() {
+    for given in ["", "auto"] {
+        assert_eq!(child(given), "None None");
+    }
+    assert_eq!(child("ahead"), "None Some(true)");
+    assert_eq!(child("host-decided"), "Some(Asked) None");
+    assert_eq!(
+        child("fast"),
+        "the environment variable CLGRAPH_LOOPS is `fast`: it must be `auto`, `host-decided` or `ahead`"
+    );
+}
