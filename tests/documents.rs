@@ -421,3 +421,10 @@ fn scripts_can_be_run() {
     assert!(seen > 8, "only {seen} scripts were found");
     nothing(wrong);
 }
+
+/// The README is one page.
+#[test]
+fn the_readme_is_short() {
+    let words = read(root().join("README.md")).split_whitespace().count();
+    assert!(words <= 1200, "{words} words");
+}

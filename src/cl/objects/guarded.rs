@@ -42,7 +42,7 @@ pub(crate) enum NotGuarded {
     /// The driver compiles calls of kernels with barriers wrongly.
     Waits,
     /// The driver could not build the twin, or says something else about its kernel.
-    Refused,
+    Driver,
 }
 
 impl fmt::Display for NotGuarded {
@@ -56,7 +56,7 @@ impl fmt::Display for NotGuarded {
             Self::Waits => {
                 f.write_str("it has barriers or local memory, and the driver compiles calls of such kernels wrongly")
             }
-            Self::Refused => f.write_str("the driver does not build the kernel with a guard"),
+            Self::Driver => f.write_str("the driver does not build the kernel with a guard"),
         }
     }
 }
@@ -84,7 +84,7 @@ impl GuardedProgram {
         if !of.bound_globals().list().is_empty() {
             return Err(NotGuarded::Globals);
         }
-        let core = Core::get().map_err(|_| NotGuarded::Refused)?;
+        let core = Core::get().map_err(|_| NotGuarded::Driver)?;
         let source = info::text("clGetProgramInfo", ask!(core, clGetProgramInfo, of.raw(), CL_PROGRAM_SOURCE));
         let text = source
             .ok()
@@ -103,14 +103,14 @@ impl GuardedProgram {
             return Err(NotGuarded::FastMath(option));
         }
         let source = Source::read(&text, &options).map_err(NotGuarded::Unreadable)?;
-        let names = of.kernel_names().map_err(|_| NotGuarded::Refused)?;
+        let names = of.kernel_names().map_err(|_| NotGuarded::Driver)?;
         let (text, outcomes) = guard::guarded(&text, &source, names.iter().map(String::as_str));
         let twin = |name: &str| Twin { effects: source.effects(name), kernel: OnceLock::new() };
         let twins = |(name, outcome): (&str, Result<(), _>)| (name.to_owned(), outcome.map(|()| twin(name)));
         let kernels = outcomes.into_iter().map(twins).collect();
         let built = ProgramBuilder::new(of).options(&options).source(&text).map_err(|error| {
             log_later!(Debug, "a program with guarded kernels cannot be built: {error}");
-            NotGuarded::Refused
+            NotGuarded::Driver
         });
         Ok(Self { program: built?, kernels })
     }
@@ -136,11 +136,11 @@ impl Kernel {
             return Err(NotGuarded::Waits);
         }
         let make = || of.program.kernel(&format!("{PREFIX}{}", self.name())).ok();
-        let twin = known.kernel.get_or_init(make).clone().ok_or(NotGuarded::Refused)?;
+        let twin = known.kernel.get_or_init(make).clone().ok_or(NotGuarded::Driver)?;
         let (own, its) = (self.facts(device), twin.facts(device));
-        let (Some(own), Some(its)) = (own, its) else { return Err(NotGuarded::Refused) };
+        let (Some(own), Some(its)) = (own, its) else { return Err(NotGuarded::Driver) };
         let same = its.max_work_group >= own.max_work_group && its.required_work_group == own.required_work_group;
-        if !same || twin.num_args() != self.num_args() + 1 { Err(NotGuarded::Refused) } else { Ok(twin) }
+        if !same || twin.num_args() != self.num_args() + 1 { Err(NotGuarded::Driver) } else { Ok(twin) }
     }
 
     /// Returns whether results of the kernel may depend on how the driver divides a range that it may divide.
@@ -152,7 +152,7 @@ impl Kernel {
     /// Returns clgraph's own kernels for loops, which the twin of the kernel's program has.
     pub(crate) fn loop_kernels(&self) -> Result<LoopKernels, NotGuarded> {
         let program = &self.program().guarded()?.program;
-        let kernel = |name: &str| program.kernel(name).map_err(|_| NotGuarded::Refused);
+        let kernel = |name: &str| program.kernel(name).map_err(|_| NotGuarded::Driver);
         Ok(LoopKernels {
             latch: kernel(guard::LATCH)?,
             fill: kernel(guard::FILL)?,

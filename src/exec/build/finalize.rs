@@ -151,6 +151,10 @@ impl Graph {
         let mut report = Report::new(self.device(), &graph, &flat, &plan);
         report.memory = arena::report(&plan.layout, &flat);
         report.loops = loop_reports(&flat, &values, &host_decided);
+        // The kernels of a loop that can go ahead have objects of their own.
+        if report.loops.iter().any(|of| of.host_decided.is_none()) {
+            report.kernel_objects = values.objects.count();
+        }
         let tables = &flat.tables;
         let rings = tables.results.iter().map(|&size| Ring::new(options.result_slots, size)).collect();
         let ports = Arc::new(Ports::new(self.id(), &flat));

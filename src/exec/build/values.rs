@@ -279,6 +279,12 @@ impl<'a> Translate<'a, ById, ByRef<'a>> for Resolver<'a> {
 }
 
 impl Objects {
+    /// Returns how many objects there are. Steps may share one.
+    pub(in crate::exec) fn count(&self) -> usize {
+        let all = self.0.iter().flatten().map(|object| Arc::as_ptr(object).addr());
+        all.collect::<std::collections::BTreeSet<usize>>().len()
+    }
+
     /// Stores the object of a step, and returns the old one.
     pub(in crate::exec) fn keep(&mut self, step: usize, object: Arc<KernelObject>) -> Option<Arc<KernelObject>> {
         if self.0.len() <= step {
