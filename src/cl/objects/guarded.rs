@@ -20,7 +20,7 @@ use crate::cl::objects::program::Program;
 use crate::cl::objects::program_builder::ProgramBuilder;
 use crate::cl::query::info::{self, ask};
 use crate::command::Arg;
-use crate::error::DriverError;
+use crate::error::{DriverError, Error, ProgramError};
 use crate::ffi::core::Core;
 use crate::opencl_c::guard::{self, PREFIX};
 use crate::opencl_c::source::{Effects, Source};
@@ -41,8 +41,10 @@ pub(crate) enum NotGuarded {
     Unreadable(Unreadable),
     /// The driver compiles calls of kernels with barriers wrongly.
     Waits,
-    /// The driver could not build the twin, or says something else about its kernel.
+    /// The driver refused something that a guard needs, or says something else about the kernel with a guard.
     Driver,
+    /// The compiler does not build the twin.
+    NotBuilt,
 }
 
 impl fmt::Display for NotGuarded {
@@ -56,7 +58,8 @@ impl fmt::Display for NotGuarded {
             Self::Waits => {
                 f.write_str("it has barriers or local memory, and the driver compiles calls of such kernels wrongly")
             }
-            Self::Driver => f.write_str("the driver does not build the kernel with a guard"),
+            Self::NotBuilt => f.write_str("the driver's compiler does not build the program with guards"),
+            Self::Driver => f.write_str("the driver refused something that the guard needs"),
         }
     }
 }
@@ -74,8 +77,8 @@ pub(in crate::cl) struct GuardedProgram {
 /// What is known of a kernel that can be read.
 struct Twin {
     effects: Effects,
-    /// Made when it is first needed. None if the driver refuses it.
-    kernel: OnceLock<Option<Kernel>>,
+    /// Made when it is first needed.
+    kernel: OnceLock<Kernel>,
 }
 
 impl GuardedProgram {
@@ -110,7 +113,10 @@ impl GuardedProgram {
         let kernels = outcomes.into_iter().map(twins).collect();
         let built = ProgramBuilder::new(of).options(&options).source(&text).map_err(|error| {
             log_later!(Debug, "a program with guarded kernels cannot be built: {error}");
-            NotGuarded::Driver
+            match error {
+                Error::Program(ProgramError::BuildFailed { .. }) => NotGuarded::NotBuilt,
+                _ => NotGuarded::Driver,
+            }
         });
         Ok(Self { program: built?, kernels })
     }
@@ -135,8 +141,14 @@ impl Kernel {
         if known.effects.may_wait && !quirks::calls_barriers_under_conditions(device.caps()) {
             return Err(NotGuarded::Waits);
         }
-        let make = || of.program.kernel(&format!("{PREFIX}{}", self.name())).ok();
-        let twin = known.kernel.get_or_init(make).clone().ok_or(NotGuarded::Driver)?;
+        let twin = match known.kernel.get() {
+            Some(twin) => twin.clone(),
+            // A driver that refuses it now may make it later.
+            None => {
+                let made = of.program.kernel(&format!("{PREFIX}{}", self.name())).map_err(|_| NotGuarded::Driver)?;
+                known.kernel.get_or_init(|| made).clone()
+            }
+        };
         let (own, its) = (self.facts(device), twin.facts(device));
         let (Some(own), Some(its)) = (own, its) else { return Err(NotGuarded::Driver) };
         let same = its.max_work_group >= own.max_work_group && its.required_work_group == own.required_work_group;

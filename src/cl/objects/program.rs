@@ -100,7 +100,15 @@ impl Program {
 
     /// Returns the same program with guarded kernels.
     pub(in crate::cl) fn guarded(&self) -> Result<&GuardedProgram, NotGuarded> {
-        self.0.guarded.get_or_init(|| GuardedProgram::build(self)).as_ref().map_err(Clone::clone)
+        let guarded = match self.0.guarded.get() {
+            Some(guarded) => guarded,
+            None => match GuardedProgram::build(self) {
+                // A driver that refuses something now may do it later.
+                Err(NotGuarded::Driver) => return Err(NotGuarded::Driver),
+                built => self.0.guarded.get_or_init(|| built),
+            },
+        };
+        guarded.as_ref().map_err(Clone::clone)
     }
 
     pub(in crate::cl) fn handle(&self) -> &Handle<ProgramKind> {
