@@ -192,7 +192,7 @@ impl Guard {
     /// Returns whether the loop can go ahead with the values that it has now. Updates may have changed them. The condition, and
     /// what fills and copies use, may be memory at any address, but kernels need it as whole words.
     pub(in crate::exec) fn may_go_ahead(&self, values: &Values, plan: &Plan, condition: &Location<&Mem>) -> bool {
-        if !is_of_words(condition.mem) || condition.offset % size_of::<u32>() != 0 {
+        if !is_of_words(condition.mem) || !condition.offset.is_multiple_of(size_of::<u32>()) {
             return false;
         }
         let may = |index: usize| {
@@ -345,7 +345,7 @@ impl Guard {
 
 /// Whether memory is known to begin where a word may be. Memory of the host may begin anywhere.
 fn is_of_words(mem: &Mem) -> bool {
-    mem.base() % size_of::<u32>() == 0
+    mem.base().is_multiple_of(size_of::<u32>())
 }
 
 /// A kernel of a step, and its range.
