@@ -3,7 +3,8 @@
 //! Its theory: a plan is right if
 //! 1. every node that does something, or may do so after an update, has exactly one step, and no other node has one;
 //! 2. every edge of the graph leads forward in the order, and the steps are in that order;
-//! 3. every launch uses a kernel object with its own kernel and argument values, and no two objects are alike;
+//! 3. every launch uses a kernel object with its own kernel and argument values. One with an argument that a parameter gives
+//!    uses it alone; of the others no two objects are alike;
 //! 4. segments tile the steps; no transfer from or to the host is in a command buffer; and each native command is where
 //!    one of its forms is possible;
 //! 5. any two nodes that use the same memory, one of them writing, are connected by a path of edges, unless conflicts
@@ -31,7 +32,7 @@ use std::collections::HashSet;
 
 use super::{Conflicts, Flow, Instruction, Options, Path, Plan, Schedule};
 use crate::command::{Arg, Command, Form};
-use crate::ir::{AllocId, Body, Ir, NodeId, ViewKind};
+use crate::ir::{AllocId, Body, Ir, NodeId, Span, ViewKind};
 
 /// The largest number of nodes for which pairs are compared.
 const ALL_PAIRS: usize = 96;
@@ -39,7 +40,7 @@ const ALL_PAIRS: usize = 96;
 /// Returns what is wrong with the plan, if anything is.
 pub(super) fn check(ir: &Ir, order: &[NodeId], plan: &Plan, options: &Options<'_>) -> Result<(), String> {
     order_and_steps(ir, order, plan, options.updatable)?;
-    objects(ir, plan)?;
+    objects(ir, plan, options)?;
     segments(ir, plan)?;
     lifetimes(ir, order, plan, options.updatable)?;
     flows(ir, plan)?;
@@ -432,13 +433,15 @@ fn values(ir: &Ir, args: crate::ir::Span) -> Vec<(u8, usize, Vec<u8>)> {
         .collect()
 }
 
-fn objects(ir: &Ir, plan: &Plan) -> Result<(), String> {
+fn objects(ir: &Ir, plan: &Plan, options: &Options<'_>) -> Result<(), String> {
+    let is_alone = |args: Span| options.parameters.iter().any(|arg| (args.ends().0..args.ends().1).contains(arg));
     let mut distinct = HashSet::new();
-    for object in &plan.objects {
+    for object in plan.objects.iter().filter(|object| !is_alone(object.args)) {
         if !distinct.insert((object.kernel, values(ir, object.args))) {
             return fail(format!("two kernel objects are alike, the second is of node {}", object.first.0));
         }
     }
+    let mut used = HashSet::new();
     for step in &plan.steps {
         let Command::Kernel { kernel, args, .. } = ir.command(step.node) else {
             if step.object.is_some() {
@@ -447,7 +450,11 @@ fn objects(ir: &Ir, plan: &Plan) -> Result<(), String> {
             continue;
         };
         let Some(object) = step.object else { return fail(format!("node {} has no kernel object", step.node.0)) };
+        let is_first = used.insert(object);
         let object = &plan.objects[object.index()];
+        if !is_first && is_alone(*args) {
+            return fail(format!("node {} shares a kernel object although a parameter gives an argument", step.node.0));
+        }
         if object.kernel != *kernel || values(ir, object.args) != values(ir, *args) {
             return fail(format!("node {} got a kernel object of other values", step.node.0));
         }

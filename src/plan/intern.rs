@@ -1,34 +1,46 @@
 //! Which launches can share a kernel object.
 //!
-//! Arguments are state of a `cl_kernel`, so launches share one only if their kernels and argument values are equal.
+//! Arguments are state of a `cl_kernel`, so launches share one only if their kernels and argument values are equal. A launch
+//! with an argument that a parameter gives has its own: an update sets the argument there, and reaches no other launch.
 
 use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHashMap;
 
-use super::{ObjectId, ObjectSpec, same_args};
+use super::{ObjectId, ObjectSpec, Options, same_args};
 use crate::command::{Arg, Command};
 use crate::ir::{Ir, KernelId, NodeId, Span};
 
 /// Returns the kernel objects, and the object of each node that launches a kernel.
-pub(super) fn intern(ir: &Ir, order: &[NodeId], updatable: bool) -> (Vec<ObjectSpec>, Vec<Option<ObjectId>>) {
+pub(super) fn intern(ir: &Ir, order: &[NodeId], options: &Options<'_>) -> (Vec<ObjectSpec>, Vec<Option<ObjectId>>) {
     let mut known: FxHashMap<Key<'_>, ObjectId> = FxHashMap::default();
     let mut objects = Vec::new();
     let mut object_of = vec![None; ir.len()];
     for &node in order {
         let op = ir.command(node);
         if let Command::Kernel { kernel, args, .. } = op
-            && (updatable || !op.is_noop())
+            && (options.updatable || !op.is_noop())
         {
             let (kernel, args) = (*kernel, *args);
-            let object = *known.entry(Key { ir, kernel, args }).or_insert_with(|| {
+            let mut new = || {
                 objects.push(ObjectSpec { kernel, args, first: node });
                 ObjectId(objects.len() as u32 - 1)
-            });
+            };
+            let object = if has_parameter(options.parameters, args) {
+                new()
+            } else {
+                *known.entry(Key { ir, kernel, args }).or_insert_with(new)
+            };
             object_of[node.index()] = Some(object);
         }
     }
     (objects, object_of)
+}
+
+/// Whether a parameter gives one of the arguments.
+fn has_parameter(parameters: &[u32], args: Span) -> bool {
+    let (start, end) = args.ends();
+    parameters.get(parameters.partition_point(|arg| *arg < start)).is_some_and(|arg| *arg < end)
 }
 
 /// Keys are equal if kernels and argument values are.

@@ -87,6 +87,8 @@ pub(crate) struct Options<'a> {
     pub(crate) autotune: bool,
     /// Whether values may change later.
     pub(crate) updatable: bool,
+    /// The arguments of kernels that parameters give, in the order of the table of arguments. Empty if no value may change.
+    pub(crate) parameters: &'a [u32],
     /// Whether each command is timed.
     pub(crate) profiled: bool,
     pub(crate) conflicts: Conflicts,
@@ -271,7 +273,7 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     let lifetimes = lifetimes::lifetimes(ir, &order, options.updatable)?;
     let mut layout = graph_memory::layout(ir, &lifetimes, &options.memory, divided[0].in_order)?;
     let mut edges = reduce::reduce(ir);
-    let (objects, object_of) = intern::intern(ir, &order, options.updatable);
+    let (objects, object_of) = intern::intern(ir, &order, options);
     let all = orders.iter().flatten();
     let steps = steps::steps(ir, all, &object_of, options.updatable);
     let (mut segments, mut planned) = (Vec::new(), Vec::with_capacity(orders.len()));

@@ -18,7 +18,7 @@ pub(crate) fn inside<N, R>(add: unsafe fn(N) -> R, node: N) -> R {
     unsafe { add(node) }
 }
 
-/// Adds a list of nodes as [`inside`] does.
+/// As [`inside`], for a function with two arguments: it adds a list of nodes, or replaces a node.
 pub(crate) fn all_inside<G, N, R>(add: unsafe fn(G, N) -> R, to: G, nodes: N) -> R {
     // SAFETY: as above.
     unsafe { add(to, nodes) }

@@ -128,6 +128,8 @@ impl Graph {
             denied.extend(flat.origins.of_nodes(&graph.parameter_bound).map(|node| (node, PathReason::Parameters)));
         }
         let (align, limit) = self.context().buffer_limits();
+        let bindings = if options.updatable { flat.tables.bindings.as_slice() } else { &[] };
+        let parameters: Vec<u32> = bindings.iter().map(|binding| binding.arg).collect();
         let asked = Options {
             path,
             from_environment,
@@ -137,6 +139,7 @@ impl Graph {
             chunk: if options.profiling { Some(1) } else { options.commands_per_buffer },
             autotune: options.autotune,
             updatable: options.updatable,
+            parameters: &parameters,
             profiled: options.profiling,
             conflicts: if options.allow_conflicts {
                 Conflicts::Allowed

@@ -258,6 +258,35 @@ fn updates_of_values_are_direct() {
     }
 }
 
+/// Rule U6: the first update of launches that were alike is direct.
+#[test]
+fn launches_that_are_alike_are_updated_one_by_one() {
+    for path in [Path::Replay, Path::Native] {
+        let setting = that_updates(MutableCaps { arguments: true, ..MutableCaps::default() });
+        let kernel = Program::from_source(&setting.queue, KERNELS).unwrap().kernel("scale").unwrap();
+        let graph = Graph::new(&setting.queue).unwrap();
+        let [from, to] = [(); 2].map(|()| Buffer::<u32>::new(&setting.queue, 16).unwrap());
+        graph.fill(&from, 2).add().unwrap();
+        let (numbers, both) = ([(); 2].map(|()| Parameter::any(1_u32)), Parameter::any(1_u32));
+        let mut launch = |number: &Parameter<u32>| {
+            let launch = graph.kernel(&kernel).read(&from).write(&to).arg(number).range(16);
+            let node = inside(KernelNode::add, launch).unwrap();
+            (node, graph.read(&to).add().unwrap())
+        };
+        let all = [&numbers[0], &numbers[1], &both, &both].map(&mut launch);
+        let executable = graph.finalize(Finalize::new().path(path).updatable()).unwrap();
+        assert_eq!(executable.report().kernel_objects, 4);
+        numbers[1].set(5).unwrap();
+        both.set(7).unwrap();
+        executable.update(&[all[1].0, all[2].0]).unwrap();
+        assert_eq!(direct(&executable), 1, "{path}");
+        let run = executable.submit(&setting.queue).unwrap();
+        run.wait().unwrap();
+        let results = all.map(|(_, read)| run.get(&read).unwrap()[0]);
+        assert_eq!(results, [7, 11, 13, 7], "{path}");
+    }
+}
+
 /// Rule U6: a launch without work-items has no command buffer. That does not affect the other command buffers.
 #[test]
 fn a_list_with_a_launch_of_nothing_records_nothing_again() {
@@ -360,12 +389,10 @@ fn a_kernel_object_that_a_command_buffer_names_stays_as_it_is() {
     let graph = Graph::new(&setting.queue).unwrap();
     let [from, to] = [(); 2].map(|()| Buffer::<u32>::new(&setting.queue, 16).unwrap());
     graph.fill(&from, 2).add().unwrap();
-    let numbers = [(); 2].map(|()| Parameter::any(1_u32));
     // The two launches are alike, so they share one object.
-    let [first, second] = [0, 1].map(|at| {
-        let launch = graph.kernel(&kernel).read(&from).write(&to).arg(&numbers[at]).range(16);
-        inside(KernelNode::add, launch).unwrap()
-    });
+    let launch = |number: u32| graph.kernel(&kernel).read(&from).write(&to).arg(number).range(16);
+    let [first, second] = [(); 2].map(|()| inside(KernelNode::add, launch(1)).unwrap());
+    let set = |node: Node, number: u32| all_inside(KernelNode::replace, launch(number), node).unwrap();
     let read = graph.read(&to).add().unwrap();
     let executable = graph.finalize(Finalize::new().path(Path::Native).updatable().commands_per_buffer(1)).unwrap();
     assert_eq!(executable.report().kernel_objects, 1);
@@ -374,7 +401,7 @@ fn a_kernel_object_that_a_command_buffer_names_stays_as_it_is() {
         run.wait().unwrap();
         assert_eq!(*run.get(&read).unwrap(), [6 + number; 16]);
     };
-    numbers[1].set(9).unwrap();
+    set(second, 9);
     setting.fake.refused_kernel.store(16, SeqCst);
     executable.update(&second).unwrap_err();
     setting.fake.refused_kernel.store(0, SeqCst);
@@ -382,7 +409,7 @@ fn a_kernel_object_that_a_command_buffer_names_stays_as_it_is() {
         Queue::with_properties(&setting.queue, &setting.device, QueueProperties::new().profiling(true)).unwrap();
     assert_gives(&profiling, 1);
     for number in 5..8 {
-        numbers[0].set(number).unwrap();
+        set(first, number);
         executable.update(&first).unwrap();
         assert_gives(&setting.queue, 1);
         assert_gives(&profiling, 1);

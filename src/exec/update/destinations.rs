@@ -17,9 +17,6 @@ use crate::graph::{Binding, Cell, Nodes, ParameterValue, State, Tables};
 use crate::handles::GraphId;
 use crate::ir::{NodeId, Span};
 
-/// After so many useless attempts in a row, values are not written directly any more.
-const IN_VAIN: u8 = 8;
-
 /// Where the values of all nodes go.
 #[derive(Default)]
 pub(in crate::exec) struct Destinations {
@@ -35,8 +32,6 @@ pub(in crate::exec) struct Destinations {
     pub(in crate::exec) has_native: bool,
     /// How often another graph has given values.
     epoch: u32,
-    /// For how many nodes the last direct update was of no use.
-    failing: usize,
     /// How many direct updates there were.
     #[cfg(test)]
     pub(in crate::exec) direct: usize,
@@ -58,8 +53,6 @@ struct OfNode {
     reshaped: u32,
     /// The number of the epoch in which the executable got the node's values.
     epoch: u32,
-    /// How often in a row a direct update was of no use.
-    in_vain: u8,
     /// Whether the place in the list is right.
     is_known: bool,
 }
@@ -82,8 +75,6 @@ pub(in crate::exec) struct Destination {
     /// None if it is no plain value: then the node can be updated directly only while the parameter stays what it is.
     bytes: Option<Span>,
     pub(in crate::exec) step: u32,
-    /// The node of the graph.
-    node: u32,
     pub(in crate::exec) arg: u16,
     pub(in crate::exec) is_native: bool,
 }
@@ -125,7 +116,7 @@ impl Destinations {
                 this.list.extend(found.drain(..).map(Destination::from));
             }
             let reshaped = reshaped.get(&node).copied().unwrap_or(0);
-            this.nodes.push(OfNode { start, count, reshaped, epoch: 0, in_vain: 0, is_known: true });
+            this.nodes.push(OfNode { start, count, reshaped, epoch: 0, is_known: true });
         }
         this.list.shrink_to_fit();
         this
@@ -147,8 +138,7 @@ impl Destinations {
             let is_same = |one: &Destination| one.bytes.is_some() || !one.is_set();
             if of.epoch != self.epoch || of.reshaped != now || !self.list[of.range()].iter().all(is_same) {
                 self.unknown += usize::from(of.is_known);
-                self.failing -= usize::from(of.in_vain > 0);
-                (of.epoch, of.reshaped, of.in_vain, of.is_known) = (self.epoch, now, 0, false);
+                (of.epoch, of.reshaped, of.is_known) = (self.epoch, now, false);
                 unused.extend(self.list[of.range()].iter_mut().filter_map(|old| old.cell.take()));
             }
         }
@@ -237,7 +227,7 @@ impl Destinations {
         let Self { nodes: all, list, epoch, changed, before, .. } = self;
         for node in ids {
             let Some(of) = all.get(node.index()) else { return false };
-            let is_usable = of.is_known && of.epoch == *epoch && of.count != NOT_DIRECT && of.in_vain < IN_VAIN;
+            let is_usable = of.is_known && of.epoch == *epoch && of.count != NOT_DIRECT;
             let is_current = || if is_plain { of.reshaped == 0 } else { of.reshaped == reshaped_now(node) };
             if !is_usable || !is_current() {
                 return false;
@@ -263,20 +253,6 @@ impl Destinations {
     /// Those whose values have changed.
     pub(in crate::exec) fn changed(&self) -> impl Iterator<Item = &Destination> {
         self.changed.iter().map(|at| &self.list[*at as usize])
-    }
-
-    /// Counts attempts that were of no use, for the nodes that they would have changed.
-    pub(in crate::exec) fn count(&mut self, was_useful: bool) {
-        if was_useful && self.failing == 0 {
-            return;
-        }
-        let Self { nodes, list, changed, failing, .. } = self;
-        for at in &*changed {
-            let of = &mut nodes[list[*at as usize].node as usize];
-            *failing -= usize::from(of.in_vain > 0);
-            of.in_vain = if was_useful { 0 } else { (of.in_vain + 1).min(IN_VAIN) };
-            *failing += usize::from(of.in_vain > 0);
-        }
     }
 
     /// Takes back what was written.
@@ -328,7 +304,6 @@ struct New<'a> {
     time: u64,
     bytes: Option<Span>,
     step: u32,
-    node: u32,
     arg: u16,
     is_native: bool,
 }
@@ -341,15 +316,15 @@ impl New<'_> {
             _ => old.cell.replace(Arc::clone(self.cell)),
         };
         (old.time, old.bytes, old.step) = (self.time, self.bytes, self.step);
-        (old.node, old.arg, old.is_native) = (self.node, self.arg, self.is_native);
+        (old.arg, old.is_native) = (self.arg, self.is_native);
         unused
     }
 }
 
 impl From<New<'_>> for Destination {
     fn from(new: New<'_>) -> Self {
-        let New { cell, time, bytes, step, node, arg, is_native } = new;
-        Self { cell: Some(Arc::clone(cell)), time, bytes, step, node, arg, is_native }
+        let New { cell, time, bytes, step, arg, is_native } = new;
+        Self { cell: Some(Arc::clone(cell)), time, bytes, step, arg, is_native }
     }
 }
 
@@ -388,7 +363,7 @@ fn find<'a>(
             (Arg::Value(bytes), Arg::Value(_)) => Some(bytes),
             _ => None,
         };
-        found.push(New { cell, time: *time, bytes, step, node: origin.0, arg, is_native });
+        found.push(New { cell, time: *time, bytes, step, arg, is_native });
     }
     true
 }

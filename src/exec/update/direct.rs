@@ -66,14 +66,12 @@ impl ExecutableState {
         let applied = self.apply_values(destinations);
         if applied == Applied::All {
             self.half_changed.clear();
-            destinations.count(true);
             #[cfg(test)]
             {
                 destinations.direct += 1;
             }
             return true;
         }
-        destinations.count(false);
         let values = Arc::make_mut(&mut self.values);
         destinations.take_back(Arc::make_mut(&mut values.tables));
         if applied == Applied::Partly {

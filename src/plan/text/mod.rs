@@ -399,6 +399,7 @@ fn asked(path: Path) -> Options<'static> {
         chunk: None,
         autotune: true,
         updatable: false,
+        parameters: &[],
         profiled: false,
         conflicts: Conflicts::Impossible,
         memory: MemoryOptions { align: 8, limit: 1 << 20, share: true },

@@ -94,6 +94,27 @@ fn kernel_objects_are_shared_by_equal_values_only() {
     );
 }
 
+/// Rule U6: an update sets the argument of one launch, and no other launch has it.
+#[test]
+fn a_launch_with_a_parameter_has_a_kernel_object_of_its_own() {
+    let reader = read(
+        "buffer x 64
+         a: kernel f update x value 1
+         b: kernel f update x value 1
+         c: kernel f update x value 1
+         d: kernel f update x value 1",
+    );
+    // The second arguments of b and c.
+    let options = Options { updatable: true, parameters: &[3, 5], ..asked(Path::Auto) };
+    let good = plan(&reader.ir, &new_device(), &options).unwrap();
+    let objects = |plan: &Plan| plan.steps.iter().map(|step| step.object.unwrap().0).collect::<Vec<_>>();
+    assert_eq!(objects(&good), [0, 1, 2, 0]);
+    let order: Vec<NodeId> = reader.ir.ids().collect();
+    let mut wrong = good;
+    wrong.steps[2].object = wrong.steps[1].object;
+    assert!(check(&reader.ir, &order, &wrong, &options).unwrap_err().contains("node 2 shares a kernel object"));
+}
+
 #[test]
 fn nodes_that_do_nothing_order_and_have_no_step() {
     assert_plan(
