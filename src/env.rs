@@ -3,7 +3,7 @@
 //! | variable | read | effect |
 //! |---|---|---|
 //! | `CLGRAPH_PATH` | at finalize | `auto`, `native`, `replay`, `gated` or `queues`: the execution path, unless the program sets one |
-//! | `CLGRAPH_LOOPS` | at finalize | `auto`, `host-decided` or `ahead`: how loops run that a condition ends, unless the program says so |
+//! | `CLGRAPH_LOOPS` | at finalize | `auto`, `host-decided` or `ahead`: how loops run, unless the program says so |
 //! | `CLGRAPH_TUNING_CACHE` | at finalize | the file that keeps the measurements of the automatic path, unless the program names one |
 //! | `CLGRAPH_DUMP` | at finalize | a folder: each finalize writes its report and its graph there |
 //! | `CLGRAPH_GLOBALS` | when a program with device globals is built | `named`, `kernel` or `argument`: how kernels access device globals, unless the program sets it |

@@ -4,7 +4,9 @@ mod common;
 
 use std::time::Duration;
 
-use clgraph::{Buffer, Error, Exclusion, Executable, Finalize, Memory, MemoryKind, Path, SubmitError, device_global};
+use clgraph::{
+    Buffer, Error, Exclusion, Executable, Finalize, Loops, Memory, MemoryKind, Path, SubmitError, device_global,
+};
 use common::Bench;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -151,7 +153,8 @@ fn the_report_says_which_paths_a_loop_excludes() {
     graph.repeat(2, &body).add().unwrap();
     graph.fill(&bench.buffer(&[0; 4]), 2).add().unwrap();
     for (path, why) in [(Path::Queues, Exclusion::Control), (Path::Gated, Exclusion::HostNode)] {
-        let report = graph.finalize(Finalize::new().path(path)).unwrap().report();
+        let options = Finalize::new().path(path).loops(Loops::HostDecided);
+        let report = graph.finalize(options).unwrap().report();
         let excluded: Vec<_> = report.excluded.iter().map(|of| (of.path, of.why)).collect();
         let unsafe_overlap = path == Path::Queues && excluded == [(path, Exclusion::UnsafeOverlap)];
         assert!(

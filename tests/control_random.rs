@@ -3,13 +3,14 @@
 
 mod common;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clgraph::{
-    Branch, Buffer, Error, Executable, Finalize, Graph, HostRead, HostTaskContext, Kernel, Loop, Loops, Path, Queue,
-    Result, SubGraph, SubmitError,
+    Branch, Buffer, Error, Executable, Finalize, Graph, HostRead, HostTaskContext, HostWrite, Kernel, Loop, Loops,
+    Path, Queue, Result, SubGraph, SubmitError,
 };
 use common::Bench;
 use fastrand::Rng;
@@ -32,6 +33,9 @@ enum Step {
     CountDown(usize),
     Copy(usize, usize),
     Task(usize),
+    /// The input or result with a number of its own.
+    Write(usize, u64),
+    Read(usize, u64),
     Part(Vec<Step>),
     When(usize, Vec<Step>, Option<Vec<Step>>),
     Switch(usize, Vec<Vec<Step>>),
@@ -45,7 +49,7 @@ fn program(rng: &mut Rng, depth: usize) -> Vec<Step> {
     let deep = |rng: &mut Rng| program(rng, depth + 1);
     (0..count)
         .map(|_| {
-            let kinds = if depth < 3 { 12 } else { 6 };
+            let kinds = if depth < 3 { 14 } else { 8 };
             let b = buffer(rng);
             match rng.usize(..kinds) {
                 0 => Step::Fill(b, rng.u32(..4)),
@@ -57,17 +61,19 @@ fn program(rng: &mut Rng, depth: usize) -> Vec<Step> {
                 3 => Step::CountDown(b),
                 4 => Step::Copy(b, (b + rng.usize(1..BUFFERS)) % BUFFERS),
                 5 => Step::Task(b),
-                6 => Step::Part(deep(rng)),
-                7 => {
+                6 => Step::Write(b, rng.u64(..)),
+                7 => Step::Read(b, rng.u64(..)),
+                8 => Step::Part(deep(rng)),
+                9 => {
                     let then = deep(rng);
                     let otherwise = rng.bool().then(|| deep(rng));
                     Step::When(b, then, otherwise)
                 }
-                8 => {
+                10 => {
                     let cases = rng.usize(..4);
                     Step::Switch(b, (0..cases).map(|_| deep(rng)).collect())
                 }
-                9 | 10 => {
+                11 | 12 => {
                     let mut body = deep(rng);
                     body.push(Step::CountDown(b));
                     Step::While(b, body, rng.bool())
@@ -94,7 +100,13 @@ struct Model {
     seen: u64,
     /// How many turns the branches and loops of the outermost program had, in order.
     turns: Vec<u64>,
+    /// By number, where it is not the first value of all inputs.
+    inputs: HashMap<u64, u32>,
+    results: HashMap<u64, [u32; LEN]>,
 }
+
+/// What inputs write that a submission does not set.
+const FIRST: u32 = 3;
 
 /// A loop had too many turns.
 struct TooMany;
@@ -117,6 +129,10 @@ impl Model {
                 Step::CountDown(b) => self.memory[*b][0] = self.memory[*b][0].saturating_sub(1),
                 Step::Copy(from, into) => self.memory[*into] = self.memory[*from],
                 Step::Task(b) => self.seen = self.seen.wrapping_add(seen(*b, &self.memory[*b])),
+                Step::Write(b, number) => {
+                    self.memory[*b] = [self.inputs.get(number).copied().unwrap_or(FIRST); LEN];
+                }
+                Step::Read(b, number) => _ = self.results.insert(*number, self.memory[*b]),
                 Step::Part(inner) => self.run(inner, depth + 1)?,
                 Step::When(flag, then, otherwise) => {
                     let body = if self.memory[*flag][0] != 0 { Some(then) } else { otherwise.as_ref() };
@@ -156,10 +172,25 @@ impl Model {
     }
 }
 
-/// A handle of the outermost program.
+/// A branch or loop of the outermost program.
 enum Handle {
     Branch(Branch),
     Loop(Loop),
+}
+
+/// Inputs and results by their numbers, also those inside bodies.
+#[derive(Default)]
+struct Ports {
+    inputs: Vec<(u64, HostWrite<u32>)>,
+    results: Vec<(u64, HostRead<u32>)>,
+}
+
+impl Ports {
+    /// Adds those of an executable in a node.
+    fn add(&mut self, within: &SubGraph, inner: &Ports) {
+        self.inputs.extend(inner.inputs.iter().map(|(number, input)| (*number, within.write(input).unwrap())));
+        self.results.extend(inner.results.iter().map(|(number, result)| (*number, within.read(result).unwrap())));
+    }
 }
 
 struct Builder<'a> {
@@ -173,17 +204,17 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn body(&self, steps: &[Step]) -> Executable {
+    fn body(&self, steps: &[Step]) -> (Executable, Ports) {
         let graph = self.bench.graph();
-        self.add(&graph, steps);
-        graph.finalize(self.options.clone()).unwrap()
+        let (_, ports) = self.add(&graph, steps);
+        (graph.finalize(self.options.clone()).unwrap(), ports)
     }
 
     /// Adds a program to a graph.
-    fn add(&self, graph: &Graph, steps: &[Step]) -> Vec<Handle> {
+    fn add(&self, graph: &Graph, steps: &[Step]) -> (Vec<Handle>, Ports) {
         let [stir, add, count_down] = &self.kernels;
         let buffer = |at: usize| &self.buffers[at];
-        let mut handles = Vec::new();
+        let (mut handles, mut ports) = (Vec::new(), Ports::default());
         for step in steps {
             match step {
                 Step::Fill(b, value) => drop(graph.fill(buffer(*b), *value).add().unwrap()),
@@ -209,35 +240,51 @@ impl Builder<'_> {
                     };
                     graph.host_task(look).reads(buffer(b)).add().unwrap();
                 }
+                Step::Write(b, number) => {
+                    ports.inputs.push((*number, graph.write(buffer(*b), [FIRST; LEN]).add().unwrap()));
+                }
+                Step::Read(b, number) => ports.results.push((*number, graph.read(buffer(*b)).add().unwrap())),
                 Step::Part(inner) => {
-                    let _: SubGraph = graph.sub_graph(&self.body(inner)).add().unwrap();
+                    let (inner, its) = self.body(inner);
+                    ports.add(&graph.sub_graph(&inner).add().unwrap(), &its);
                 }
                 Step::When(flag, then, otherwise) => {
                     let (then, otherwise) = (self.body(then), otherwise.as_ref().map(|body| self.body(body)));
-                    let mut node = graph.when(buffer(*flag), &then);
-                    if let Some(otherwise) = &otherwise {
+                    let mut node = graph.when(buffer(*flag), &then.0);
+                    if let Some((otherwise, _)) = &otherwise {
                         node = node.otherwise(otherwise);
                     }
-                    handles.push(Handle::Branch(node.add().unwrap()));
+                    let node = node.add().unwrap();
+                    for (at, (_, its)) in [Some(then), otherwise].iter().flatten().enumerate() {
+                        ports.add(&node.body(at).unwrap(), its);
+                    }
+                    handles.push(Handle::Branch(node));
                 }
                 Step::Switch(index, cases) => {
-                    let cases: Vec<Executable> = cases.iter().map(|case| self.body(case)).collect();
-                    handles.push(Handle::Branch(graph.switch(buffer(*index), &cases).add().unwrap()));
+                    let cases: Vec<(Executable, Ports)> = cases.iter().map(|case| self.body(case)).collect();
+                    let node = graph.switch(buffer(*index), cases.iter().map(|(case, _)| case)).add().unwrap();
+                    cases.iter().enumerate().for_each(|(at, (_, its))| ports.add(&node.body(at).unwrap(), its));
+                    handles.push(Handle::Branch(node));
                 }
                 Step::While(flag, body, at_least_once) => {
-                    let body = self.body(body);
+                    let (body, its) = self.body(body);
                     let mut node = graph.repeat_while(buffer(*flag), &body).at_most(MOST);
                     if *at_least_once {
                         node = node.at_least_once();
                     }
-                    handles.push(Handle::Loop(node.add().unwrap()));
+                    let node = node.add().unwrap();
+                    ports.add(&node.body().unwrap(), &its);
+                    handles.push(Handle::Loop(node));
                 }
                 Step::Repeat(count, body) => {
-                    handles.push(Handle::Loop(graph.repeat(*count, &self.body(body)).add().unwrap()));
+                    let (body, its) = self.body(body);
+                    let node = graph.repeat(*count, &body).add().unwrap();
+                    ports.add(&node.body().unwrap(), &its);
+                    handles.push(Handle::Loop(node));
                 }
             }
         }
-        handles
+        (handles, ports)
     }
 }
 
@@ -251,7 +298,7 @@ fn check(bench: &Bench, steps: &[Step], path: Path, updatable: bool, rng: &mut R
     let (queue, sum) = (bench.another_queue(false), Arc::new(AtomicU64::new(0)));
     let builder = Builder { bench, buffers, kernels, queue, seen: sum, options: options.clone() };
     let graph = bench.graph();
-    let handles = builder.add(&graph, steps);
+    let (handles, ports) = builder.add(&graph, steps);
     let reads: Vec<HostRead<u32>> = builder.buffers.iter().map(|buffer| graph.read(buffer).add().unwrap()).collect();
     let executable = graph.finalize(options).unwrap();
     for _ in 0..2 {
@@ -259,10 +306,21 @@ fn check(bench: &Bench, steps: &[Step], path: Path, updatable: bool, rng: &mut R
         for (buffer, content) in builder.buffers.iter().zip(&memory) {
             bench.queue.enqueue_write_buffer(buffer, 0, content, &[]).unwrap();
         }
-        let mut model = Model { memory, seen: 0, turns: Vec::new() };
+        let mut given = Vec::new();
+        for (of, input) in &ports.inputs {
+            if rng.bool() {
+                given.push((*of, input, rng.u32(..5)));
+            }
+        }
+        let inputs = given.iter().map(|(of, _, value)| (*of, *value)).collect();
+        let mut model = Model { memory, seen: 0, turns: Vec::new(), inputs, results: HashMap::new() };
         let expected = model.run(steps, 0);
         builder.seen.store(0, Ordering::SeqCst);
-        let run = executable.submit(&bench.queue).unwrap();
+        let mut submission = executable.submit_to(&bench.queue);
+        for (_, input, value) in &given {
+            submission = submission.with(*input, [*value; LEN]);
+        }
+        let run = submission.submit().unwrap();
         let outcome = run.wait_for(LONG);
         if expected.is_err() {
             assert!(
@@ -288,6 +346,13 @@ fn check(bench: &Bench, steps: &[Step], path: Path, updatable: bool, rng: &mut R
             (model.memory.iter().map(|of| of.to_vec()).collect(), model.turns, model.seen),
             "{path}, {loops:?}, {steps:#?}"
         );
+        for (number, result) in &ports.results {
+            match (run.get(result), model.results.get(number)) {
+                (Ok(found), Some(expected)) => assert_eq!(*found, *expected, "{path}, {loops:?}, {steps:#?}"),
+                (Err(Error::Submit(SubmitError::NotRun { .. })), None) => {}
+                (found, expected) => panic!("{found:?}, not {expected:?}, for {path}, {loops:?}, {steps:#?}"),
+            }
+        }
     }
     executable.report().loops.iter().filter(|of| of.ahead == Some(true)).count()
 }

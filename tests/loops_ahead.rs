@@ -3,11 +3,12 @@
 
 mod common;
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clgraph::{
-    Buffer, Executable, Finalize, Graph, HostDecided, Kernel, Loop, Loops, NodeKind, Parameter, Program,
-    ProgramBuilder, SubmitError, device_global,
+    Buffer, Executable, Finalize, Graph, HostDecided, HostRead, HostTaskContext, Kernel, Loop, Loops, NodeKind,
+    Parameter, Program, ProgramBuilder, SubGraph, SubmitError, device_global,
 };
 use common::{Bench, Failure};
 
@@ -340,13 +341,6 @@ fn what_cannot_go_ahead_is_named() {
         (
             Box::new(|graph| {
                 once(graph);
-                graph.read(&data).add().unwrap();
-            }),
-            &|why| *why == Some(HostDecided::Node(NodeKind::Read)),
-        ),
-        (
-            Box::new(|graph| {
-                once(graph);
                 graph.host_task(|_| ()).add().unwrap();
             }),
             &|why| *why == Some(HostDecided::Node(NodeKind::HostTask)),
@@ -524,4 +518,67 @@ fn the_environment_chooses_if_the_program_does_not() {
         child("fast"),
         "the environment variable CLGRAPH_LOOPS is `fast`: it must be `auto`, `host-decided` or `ahead`"
     );
+}
+
+/// Rules K5, K7: inputs are used in each turn, and a result is that of the last turn, whoever decided it.
+#[test]
+fn inputs_and_results_of_a_body_go_ahead() {
+    let turns = Turns::new();
+    let bench = &turns.bench;
+    let graph = bench.graph();
+    let (add, mix, count_down) = (kernel(bench, "add"), kernel(bench, "combine"), kernel(bench, "count_down"));
+    let bytes = turns.other.cast::<u8>().unwrap();
+    let before = graph.read(&turns.data.slice(2..5).unwrap()).add().unwrap();
+    let whole = graph.write(&turns.data.slice(4..40).unwrap(), [7_u32; 36]).add().unwrap();
+    let odd = graph.write(&bytes.slice(3..20).unwrap(), [8_u8; 17]).add().unwrap();
+    // SAFETY: the ranges are inside the buffers.
+    unsafe {
+        graph.kernel(&add).read_write(&turns.data).arg(5_u32).range(LEN).add().unwrap();
+        graph.kernel(&mix).read(&turns.other).read_write(&turns.data).range(LEN).add().unwrap();
+        graph.kernel(&count_down).read_write(&turns.left).range(1).add().unwrap();
+    }
+    let after = graph.read(&turns.data).add().unwrap();
+    let part = graph.read(&bytes.slice(1..18).unwrap()).add().unwrap();
+    let body = graph.finalize(Finalize::new()).unwrap();
+    let make = |loops| {
+        let graph = bench.graph();
+        let node = graph.repeat_while(&turns.left, &body).add().unwrap();
+        let sum = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&sum);
+        let inside = node.body().unwrap();
+        let result = inside.read(&after).unwrap();
+        // What waits for the loop sees its results.
+        let look = move |task: &HostTaskContext<'_>| {
+            let turned = task.get(&result).map(|content| content.to_vec()).unwrap_or_default();
+            seen.lock().unwrap().push(turned);
+        };
+        graph.host_task(look).reads(&turns.data).add().unwrap();
+        (graph.finalize(Finalize::new().loops(loops)).unwrap(), inside, sum)
+    };
+    let all = [Loops::HostDecided, Loops::Ahead, Loops::Auto].map(make);
+    assert_eq!(why(&all[1].0), None);
+    let mut turned = 0;
+    for (round, count) in [0, 1, 4, 5, 30, 3, 70, 2, 0, 9, 33].into_iter().enumerate() {
+        let run = |(executable, inside, _): &(Executable, SubGraph, _)| {
+            turns.set(count);
+            let submission = executable.submit_to(&bench.queue);
+            let submission = match round % 3 {
+                0 => submission,
+                1 => submission.with(&inside.write(&whole).unwrap(), [round as u32; 36]),
+                _ => submission.with(&inside.write(&odd).unwrap(), [round as u8; 17]),
+            };
+            let run = submission.submit().unwrap();
+            run.wait_for(LONG).unwrap();
+            let of = |read: &HostRead<u32>| run.get(&inside.read(read).unwrap()).map(|result| result.to_vec()).ok();
+            let bytes = run.get(&inside.read(&part).unwrap()).map(|result| result.to_vec()).ok();
+            (of(&before), of(&after), bytes, turns.content())
+        };
+        let [host, ahead, auto] = all.each_ref().map(run);
+        assert_eq!(host.1.is_some(), count > 0);
+        turned += usize::from(count > 0);
+        assert_eq!(host, ahead, "{count} turns");
+        assert_eq!(host, auto, "{count} turns");
+    }
+    let [host, ahead, auto] = all.map(|(.., seen)| seen.lock().unwrap().clone());
+    assert!(host.iter().filter(|seen| seen.len() == LEN).count() == turned && host == ahead && host == auto);
 }

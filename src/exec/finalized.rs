@@ -1,6 +1,5 @@
 //! What finalize fixes: everything of an executable that submissions and updates read and never change.
 
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
@@ -10,8 +9,9 @@ use crate::cl::objects::device::Device;
 use crate::command::Command;
 use crate::exec::submit::bindings::{HeldResult, Results, SubmissionBindings};
 use crate::exec::update::updatable::Updatable;
-use crate::graph::{Origins, Ports};
+use crate::graph::{Flat, Origins, Ports};
 use crate::handles::{GraphId, Node, Port};
+use crate::ir::flows::Turns;
 use crate::ir::topology::Topology;
 use crate::ir::{DataId, Ir, NodeId};
 use crate::lower::Origin;
@@ -31,8 +31,10 @@ pub(in crate::exec) struct Finalized {
     pub(in crate::exec) topology: Arc<Topology>,
     /// The planned nodes with external events, by id.
     pub(in crate::exec) events_at: Vec<NodeId>,
-    /// The branches and loops in the order of planned nodes, by their handles, and the flows of their bodies.
-    pub(in crate::exec) controls: Arc<[(Port, Range<usize>)]>,
+    /// The branches and loops in the order of the graph's nodes, by their handles.
+    pub(in crate::exec) controls: Arc<[(Port, Turns)]>,
+    /// The graph with its loops, for graphs that have the executable in them. None if no loop was unrolled.
+    pub(in crate::exec) rolled: Option<Flat>,
     /// The results of earlier searches: whether the first node is after the second.
     pub(in crate::exec) reachable: Mutex<FxHashMap<(NodeId, NodeId), bool>>,
     /// What the planned nodes were before sub-graphs were inlined.

@@ -76,7 +76,9 @@ impl SubGraphNode<'_> {
 
 impl CurrentValues for Inner {
     fn flat(&self) -> Flat {
-        Flat::of(Arc::clone(&self.lock_state().values.tables), self.fixed.origins.clone())
+        // Nothing changes the values of an executable with unrolled loops.
+        let rolled = self.fixed.rolled.clone();
+        rolled.unwrap_or_else(|| Flat::of(Arc::clone(&self.lock_state().values.tables), self.fixed.origins.clone()))
     }
 
     fn id(&self) -> u64 {
@@ -84,7 +86,7 @@ impl CurrentValues for Inner {
     }
 
     fn nodes(&self) -> usize {
-        self.fixed.topology.len()
+        self.fixed.rolled.as_ref().map_or(self.fixed.topology.len(), |rolled| rolled.tables.ir.len())
     }
 
     fn ports(&self) -> &Arc<Ports> {

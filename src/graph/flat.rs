@@ -17,7 +17,7 @@ use crate::ir::{
     Access, DataId, ExternalId, Ir, KernelId, Mode, NativeId, NodeId, ResultId, RootId, SamplerId, TaskId, View,
     ViewId, ViewKind,
 };
-use crate::lower::{self, Origin, Output, Source};
+use crate::lower::{self, Origin, Output, Source, Unrolled};
 
 /// A graph without sub-graphs.
 #[derive(Clone, Debug)]
@@ -71,6 +71,38 @@ impl Flat {
         let children: Vec<Flat> = tables.children.iter().map(|child| child.of.flat()).collect();
         let (tables, origins) = Objects::new(tables, &children).write()?;
         Some(Self::of(Arc::new(tables), Origins(Some(origins.into()))))
+    }
+
+    /// Replaces short loops with a known number of turns by their turns, for an executable whose values do not change. Returns the
+    /// graph and the loops that were replaced, with their turns; `None` if there are none.
+    pub(crate) fn unrolled(&self) -> Option<(Self, FxHashMap<NodeId, u64>)> {
+        let Unrolled { ir, origins, loops } = lower::unroll(&self.tables.ir)?;
+        let mut tables = Tables { ir, ..(*self.tables).clone() };
+        // Groups are for changes.
+        (tables.groups, tables.group_of) = (Vec::new(), FxHashMap::default());
+        let label = |node: &NodeId| self.tables.labels.get(node).cloned();
+        let labels = (0..).map(NodeId).zip(&origins).filter_map(|(new, old)| Some((new, label(old)?)));
+        tables.labels = labels.collect();
+        let turns: FxHashMap<NodeId, u64> = loops.iter().copied().collect();
+        for (new, old) in (0..).map(NodeId).zip(&origins) {
+            if let Some(turns) = turns.get(old) {
+                tables.labels.entry(new).or_insert_with(|| format!("repeat, {turns} turns").into());
+            }
+        }
+        let origins = origins.iter().map(|old| self.origins.of(*old));
+        let origins = Origins(Some(origins.collect()));
+        Some((Self::of(Arc::new(tables), origins), turns))
+    }
+
+    /// Returns the graph with the memory that an executable has placed for its allocations, whose tables have the same views.
+    pub(crate) fn with_memory_of(&self, placed: &Tables) -> Self {
+        if placed.placed.is_none() {
+            return self.clone();
+        }
+        let mut tables = (*self.tables).clone();
+        tables.ir.views.clone_from(&placed.ir.views);
+        (tables.views, tables.placed) = (placed.views.clone(), placed.placed.clone());
+        Self::of(Arc::new(tables), self.origins.clone())
     }
 
     /// Wraps tables that were inlined before.

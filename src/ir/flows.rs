@@ -3,6 +3,8 @@
 //! A *flow* is what a submission goes through from a begin to an end: the graph itself, or one turn of a body. Edges between
 //! flows say only that a branch or loop as a whole is after or before others (`lower/inline.rs`).
 
+use std::ops::Range;
+
 use super::{Body, Ir, NodeId};
 use crate::command::Command;
 
@@ -53,6 +55,15 @@ impl Flows {
         nodes.into_iter().for_each(|node| divided[self.of(node)].push(node));
         divided
     }
+}
+
+/// How the turns of a branch or loop are counted.
+#[derive(Clone, Debug)]
+pub(crate) enum Turns {
+    /// They are those of the flows of its bodies.
+    Bodies(Range<usize>),
+    /// The loop is unrolled: so many for each turn of the flow that it is in.
+    Each { of: usize, turns: u64 },
 }
 
 /// Returns the nodes of all flows in one order, in which the bodies of a branch or loop come right after its node.

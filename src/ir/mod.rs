@@ -433,6 +433,30 @@ impl Ir {
         [self.nodes.len(), self.accesses.len(), self.topology.edge_count()].into_iter().all(|len| len < Self::MOST)
     }
 
+    /// Returns a graph with the same tables and without nodes, bodies and edges.
+    pub(crate) fn without_nodes(&self) -> Self {
+        Self {
+            nodes: Vec::new(),
+            topology: Arc::default(),
+            views: self.views.clone(),
+            kernels: self.kernels.clone(),
+            allocs: self.allocs.clone(),
+            bodies: Vec::new(),
+            accesses: self.accesses.clone(),
+            args: self.args.clone(),
+            bytes: self.bytes.clone(),
+            ..*self
+        }
+    }
+
+    /// Adds a node that has the uses of a node of the graph whose tables this one has.
+    pub(crate) fn push_again(&mut self, from: &Self, node: NodeId, command: Command<ById>, after: &mut Vec<NodeId>) {
+        // Only commands use memory.
+        let accesses = if command == Command::Empty { Span::default() } else { from.nodes[node.index()].accesses };
+        self.nodes.push(NodeData { command, accesses });
+        Arc::make_mut(&mut self.topology).push_node(after);
+    }
+
     /// Adds a node after others. Returns None if a table is full.
     ///
     /// `after` may hold a node twice; it is used as scratch space.

@@ -130,7 +130,7 @@ fn backward_edges(
     source.ids().flat_map(preds).map(|(from, to)| (last(from), first(to))).collect()
 }
 
-fn add_edges(ir: &mut Ir, edges: &[(NodeId, NodeId)]) {
+pub(super) fn add_edges(ir: &mut Ir, edges: &[(NodeId, NodeId)]) {
     for (from, to) in edges {
         // A cycle is found when the graph is planned.
         let _ = Arc::make_mut(&mut ir.topology).add_edge(*from, *to, false);

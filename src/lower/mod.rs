@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `mod.rs` | [`Output`], the graph that a pass makes |
 //! | `inline.rs` | the pass that replaces sub-graphs, and the bodies of branches and loops, by their nodes |
+//! | `unroll.rs` | the pass that replaces short loops with a known number of turns by their turns |
 //! | `tests.rs` | graphs as text before and after a pass, without a device |
 //!
 //! `CLGRAPH_DUMP` writes the graph as text (`ir/text.rs`) before and after the passes.
@@ -20,8 +21,12 @@
 mod inline;
 #[cfg(test)]
 mod tests;
+mod unroll;
 
 pub(crate) use inline::{OWN, Origin, inline, translate};
+#[cfg(test)]
+pub(crate) use unroll::Repeat;
+pub(crate) use unroll::{Stays, Unrolled, repeats, unroll};
 
 use crate::ir::{ChildId, DataId, ExternalId, Ir, KernelId, NativeId, NodeId, ResultId, SamplerId, TaskId, ViewId};
 

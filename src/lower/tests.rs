@@ -209,6 +209,113 @@ fn a_branch_becomes_its_node_its_bodies_and_an_exit() {
     assert_eq!((of, flows.count()), (vec![0, 1, 1, 2, 2, 3, 3, 2, 0, 0], 4));
 }
 
+/// A flat graph: a fill, loops with these turns inside each other, of which the innermost has a fill, and a fill.
+fn nested_loops(turns: &[u64]) -> Ir {
+    let mut ir = with_views(1, ViewKind::Buffer);
+    let place = Location { mem: ViewId(0), offset: 0 };
+    let pattern = ir.push_bytes(&[1]).unwrap();
+    let fill = Command::Fill { dst: place, size: 64, pattern, area: None };
+    push(&mut ir, fill.clone(), &[(0, Mode::Write)], &[]);
+    let depth = turns.len() as u32;
+    let mut before = 0;
+    for (at, turns) in (0..).zip(turns) {
+        // The loop, the entry of its body, what is inside, and the exit.
+        let of = before + 1;
+        let nodes = of + 1..3 * depth + 1 - at;
+        let bodies = ir.push_bodies([Body::Inlined { of: NodeId(of), nodes }].into_iter()).unwrap();
+        let repeat = Control { kind: ControlKind::Repeat { turns: *turns }, condition: None, bodies };
+        push(&mut ir, Command::Control(Box::new(repeat)), &[(0, Mode::Write)], &[before]);
+        before = push(&mut ir, Command::Empty, &[], &[of]).0;
+    }
+    let mut last = push(&mut ir, fill.clone(), &[(0, Mode::Write)], &[before]).0;
+    for at in (0..depth).rev() {
+        last = push(&mut ir, Command::Empty, &[], &[last, 2 * at + 2, 2 * at + 1]).0;
+    }
+    push(&mut ir, fill, &[(0, Mode::Write)], &[last]);
+    ir
+}
+
+/// Rule K7
+#[test]
+fn a_short_loop_becomes_its_turns() {
+    let ir = nested_loops(&[2]);
+    expect![[r#"
+        m0: buffer, bytes 0..64 of root 0 (64)
+        n0: fill 64 bytes at m0+0, writes m0[0..64]
+        n1: repeat 2 times, nodes n2..n4, writes m0[0..64], after n0
+        n2: empty, after n1
+        n3: fill 64 bytes at m0+0, writes m0[0..64], after n2
+        n4: empty, after n3 n2 n1
+        n5: fill 64 bytes at m0+0, writes m0[0..64], after n4
+    "#]]
+    .assert_eq(&ir.to_string());
+    let Unrolled { ir, origins, loops } = unroll(&ir).unwrap();
+    expect![[r#"
+        m0: buffer, bytes 0..64 of root 0 (64)
+        n0: fill 64 bytes at m0+0, writes m0[0..64]
+        n1: empty, after n0
+        n2: empty, after n1
+        n3: fill 64 bytes at m0+0, writes m0[0..64], after n2
+        n4: empty, after n3 n2
+        n5: fill 64 bytes at m0+0, writes m0[0..64], after n4
+        n6: empty, after n5 n4 n1
+        n7: fill 64 bytes at m0+0, writes m0[0..64], after n6
+    "#]]
+    .assert_eq(&ir.to_string());
+    assert_eq!(origins, [0, 1, 2, 3, 2, 3, 4, 5].map(NodeId));
+    assert_eq!(loops, [(NodeId(1), 2)]);
+    // Without a turn.
+    expect![[r#"
+        m0: buffer, bytes 0..64 of root 0 (64)
+        n0: fill 64 bytes at m0+0, writes m0[0..64]
+        n1: empty, after n0
+        n2: empty, after n1
+        n3: fill 64 bytes at m0+0, writes m0[0..64], after n2
+    "#]]
+    .assert_eq(&unroll(&nested_loops(&[0])).unwrap().ir.to_string());
+}
+
+/// Rules K1, K7
+#[test]
+fn inner_loops_are_replaced_first_and_what_is_too_long_stays() {
+    let Unrolled { ir, origins, loops } = unroll(&nested_loops(&[2, 3])).unwrap();
+    let fills = |ir: &Ir| ir.ids().filter(|node| matches!(ir.command(*node), Command::Fill { .. })).count();
+    assert_eq!((fills(&ir), ir.bodies.len(), repeats(&ir).len()), (2 + 2 * 3, 0, 0));
+    assert_eq!((ir.len(), origins.len()), (origins.len(), ir.topology.len()));
+    assert_eq!(loops, [(NodeId(1), 2), (NodeId(3), 3)]);
+    // Every fill is after all before it.
+    let all: Vec<NodeId> = ir.ids().filter(|node| matches!(ir.command(*node), Command::Fill { .. })).collect();
+    assert!(all.windows(2).all(|pair| reaches(&ir, pair[0], pair[1])));
+    // The outer loop is too long, so it stays, with the unrolled one in its body.
+    let Unrolled { ir, loops, .. } = unroll(&nested_loops(&[200, 3])).unwrap();
+    assert_eq!(loops, [(NodeId(3), 3)]);
+    let left = repeats(&ir);
+    assert_eq!(left, [Repeat { node: NodeId(1), turns: 200, stays: Some(Stays::Long) }]);
+    let Command::Control(control) = ir.command(NodeId(1)) else { panic!("{ir}") };
+    let [Body::Inlined { of, nodes }] = control.bodies.of(&ir.bodies) else { panic!("{ir}") };
+    assert_eq!((*of, nodes.clone()), (NodeId(1), 2..11));
+    assert!(unroll(&nested_loops(&[256])).is_some() && unroll(&nested_loops(&[257])).is_none());
+    assert!(unroll(&nested_loops(&[u64::MAX])).is_none());
+}
+
+/// Rule K9: a loop beside a host task begins when that has ended, or not at all.
+#[test]
+fn loops_beside_what_the_host_does_stay() {
+    let mut ir = nested_loops(&[2]);
+    push(&mut ir, Command::Task(TaskId(0)), &[], &[5]);
+    assert_eq!(repeats(&ir)[0].stays, Some(Stays::Beside(NodeId(6))));
+    assert!(unroll(&ir).is_none());
+    // In the body of another loop, nothing is beside it.
+    let mut ir = nested_loops(&[300, 2]);
+    push(&mut ir, Command::Task(TaskId(0)), &[], &[8]);
+    assert_eq!(unroll(&ir).unwrap().loops, [(NodeId(3), 2)]);
+    // An input is one for all turns.
+    let mut ir = nested_loops(&[2]);
+    let place = Location { mem: ViewId(0), offset: 0 };
+    *ir.command_mut(NodeId(3)) = Command::Write { dst: place, size: 64, data: DataId(0), area: None };
+    assert_eq!(repeats(&ir)[0].stays, Some(Stays::Node(NodeId(3))));
+}
+
 /// Rules M5, N3: a sub-graph has its memory already; the graph has not.
 #[test]
 fn allocations_of_a_sub_graph_are_there_already() {

@@ -4,13 +4,16 @@ use std::fmt;
 
 use crate::handles::NodeKind;
 
-/// A loop that a condition ends, by [`Graph::repeat_while`](crate::Graph::repeat_while).
+/// A loop, by [`Graph::repeat_while`](crate::Graph::repeat_while) or [`Graph::repeat`](crate::Graph::repeat).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoopReport {
     /// The node's index. A loop in a sub-graph, or in a body, has that of the sub-graph's or body's node.
     pub node: usize,
-    /// Why the host decides each turn. None if turns can be enqueued before their condition is known.
+    /// How many turns it has. None if a condition ends it.
+    pub turns: Option<u64>,
+    /// Why the host begins each turn. None if a loop with a condition can have turns that are enqueued before their condition is
+    /// known, and if another is unrolled: its turns are commands like all others.
     pub host_decided: Option<HostDecided>,
     /// Whether turns are enqueued before their condition is known. None if that is not measured yet. It changes as submissions
     /// are made.
@@ -21,16 +24,18 @@ pub struct LoopReport {
 
 impl fmt::Display for LoopReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.host_decided, self.ahead) {
-            (Some(why), _) => write!(f, "the host decides each turn: {why}"),
-            (None, Some(true)) => f.write_str("turns are enqueued ahead"),
-            (None, Some(false)) => f.write_str("the host decides each turn: that was faster"),
-            (None, None) => f.write_str("the faster way is not measured yet"),
+        match (self.turns, &self.host_decided, self.ahead) {
+            (Some(turns), None, _) => write!(f, "its {turns} turns are unrolled"),
+            (Some(turns), Some(why), _) => write!(f, "the host begins each of its {turns} turns: {why}"),
+            (None, Some(why), _) => write!(f, "the host decides each turn: {why}"),
+            (None, None, Some(true)) => f.write_str("turns are enqueued ahead"),
+            (None, None, Some(false)) => f.write_str("the host decides each turn: that was faster"),
+            (None, None, None) => f.write_str("the faster way is not measured yet"),
         }
     }
 }
 
-/// Why the host decides each turn of a loop.
+/// Why the host decides or begins each turn of a loop.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HostDecided {
@@ -38,6 +43,12 @@ pub enum HostDecided {
     Asked,
     /// The executable profiles.
     Profiled,
+    /// The executable is updatable, so that the number of turns may change.
+    Updatable,
+    /// Beside the loop is a node that runs on the host.
+    Beside(NodeKind),
+    /// The turns would be more than 512 nodes.
+    Long,
     /// The body has a node that would do something after the loop's end.
     Node(NodeKind),
     /// The body has no kernel.
@@ -66,6 +77,9 @@ impl fmt::Display for HostDecided {
             Self::Asked => f.write_str("as asked"),
             Self::Profiled => f.write_str("each command is timed"),
             Self::Node(kind) => write!(f, "its body has a {kind}"),
+            Self::Updatable => f.write_str("the executable can be updated"),
+            Self::Beside(kind) => write!(f, "beside it is a {kind}"),
+            Self::Long => f.write_str("they would be more than 512 nodes"),
             Self::NoKernel => f.write_str("its body has no kernel"),
             Self::Pattern => f.write_str("its body has a fill with a pattern of more than 16 bytes"),
             Self::Kernel { kernel, why } => write!(f, "kernel `{kernel}` cannot be guarded: {why}"),

@@ -56,7 +56,7 @@ pub struct Report {
     pub segments: Vec<SegmentReport>,
     /// The nodes that run on the host. They divide a submission into partitions.
     pub host_nodes: Vec<HostNodeReport>,
-    /// The loops that a condition ends, also those inside bodies and sub-graphs, and how they run.
+    /// The loops, also those inside bodies and sub-graphs, and how they run.
     pub loops: Vec<LoopReport>,
     /// How submissions are enqueued, and what the autotuner has found.
     pub tuning: TuningReport,

@@ -17,6 +17,7 @@ use crate::error::SubmitError;
 use crate::error::{Error, FinalizeError, ProgramError, Result};
 use crate::exec::build::arena::{self, OwnMemory};
 use crate::exec::build::guards::Guards;
+use crate::exec::build::loops;
 use crate::exec::build::options::{Finalize, Loops, asked_loops, asked_path};
 use crate::exec::build::record::{self, Recorded, Refusal};
 use crate::exec::build::values::{Objects, Stale, Values, set_args};
@@ -30,11 +31,11 @@ use crate::exec::update::destinations::Destinations;
 use crate::exec::update::editing::Editing;
 use crate::exec::update::updatable::Updatable;
 use crate::graph::{DrawingDetail, Flat, Graph, Ports, Tables};
-use crate::handles::{Node, Port};
+use crate::handles::Node;
 use crate::ir::{Ir, NodeId};
 use crate::plan::{self, Conflicts, MemoryOptions, Options, Path, PathReason, Plan, PlanError};
 use crate::report::dump;
-use crate::report::loops::{HostDecided, LoopReport};
+use crate::report::loops::HostDecided;
 use crate::report::profile::Names;
 use crate::report::summary::Report;
 
@@ -117,11 +118,11 @@ impl Graph {
             return Err(FinalizeError::Option { option, given, allowed: "at least 1" }.into());
         }
         let (path, from_environment) = asked_path(options.path)?;
-        let loops = asked_loops(options.loops)?;
+        let asked_loops = asked_loops(options.loops)?;
         // If another thread adds nodes meanwhile, it adds them to a copy.
         let Current { tables: graph, reshaped, moved } = self.current()?;
         let full = || FinalizeError::Full { limit: Ir::MOST as u64 };
-        let flat = Flat::new(&graph).ok_or_else(full)?;
+        let (flat, rolled) = loops::unroll(Flat::new(&graph).ok_or_else(full)?, &options, asked_loops);
         // Otherwise each update would have to record the command buffers of these nodes again.
         let mut denied = BTreeMap::new();
         if options.updatable && path == Path::Auto && !self.device().mutable().is_some_and(|fields| fields.arguments) {
@@ -150,12 +151,12 @@ impl Graph {
             },
             memory: MemoryOptions { align, limit, share: !options.separate_memory },
         };
-        let ExecutableParts { plan, values, recorded, host_decided } = self.prepare(&flat, asked, loops)?;
+        let ExecutableParts { plan, values, recorded, host_decided } = self.prepare(&flat, asked, asked_loops)?;
         let mut report = Report::new(self.device(), &graph, &flat, &plan);
         report.memory = arena::report(&plan.layout, &flat);
-        report.loops = loop_reports(&flat, &values, &host_decided);
+        report.loops = rolled.reports(&flat, &values, &host_decided);
         // The kernels of a loop that can go ahead have objects of their own.
-        if report.loops.iter().any(|of| of.host_decided.is_none()) {
+        if report.loops.iter().any(|of| of.turns.is_none() && of.host_decided.is_none()) {
             report.kernel_objects = values.objects.count();
         }
         let tables = &flat.tables;
@@ -190,18 +191,13 @@ impl Graph {
         exec_state.share(&exclusive, views.tables.views.iter().flatten());
         let topology = Arc::clone(&flat.tables.ir.topology);
         let is_event = |node: &NodeId| matches!(flat.tables.ir.command(*node), Command::Event { .. });
-        let control = |id: NodeId| {
-            let Command::Control(control) = flat.tables.ir.command(id) else { return None };
-            let (origin, (first, end)) = (flat.origins.of(id), control.bodies.ends());
-            let port = Port { node: Node::new(self.id(), origin.node), index: origin.part };
-            Some((port, first as usize + 1..end as usize + 1))
-        };
-        let controls = flat.tables.ir.ids().filter_map(control).collect();
+        let controls = rolled.controls(self.id(), &flat.tables.ir).into();
         let events_at = flat.tables.ir.ids().filter(is_event).collect();
         let fixed = Finalized {
             topology,
             events_at,
             controls,
+            rolled: rolled.with_memory_of(&exec_state.values),
             reachable: Mutex::default(),
             id,
             graph: self.id(),
@@ -358,17 +354,4 @@ impl Graph {
             PlanError::Defect(what) => FinalizeError::Defect { what }.into(),
         }
     }
-}
-
-/// Reports how loops run, in the order of planned nodes.
-fn loop_reports(flat: &Flat, values: &Values, host_decided: &[(usize, HostDecided)]) -> Vec<LoopReport> {
-    let ir = &flat.tables.ir;
-    let report = |id: NodeId| {
-        let Command::Control(control) = ir.command(id) else { return None };
-        let flow = control.bodies.ends().0 as usize + 1;
-        let why = host_decided.iter().find(|(of, _)| *of == flow).map(|(_, why)| why.clone());
-        let is_loop = why.is_some() || values.guards.of_flow(flow).is_some();
-        is_loop.then(|| LoopReport { node: flat.origins.of(id).node.index(), flow, host_decided: why, ahead: None })
-    };
-    ir.ids().filter_map(report).collect()
 }

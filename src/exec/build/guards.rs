@@ -23,10 +23,11 @@ use crate::cl::objects::guarded::LoopKernels;
 use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::kernel_object::{KernelObject, KernelObjectError};
 use crate::cl::objects::queue::DriverQueue;
-use crate::command::{Arg, Command, ControlKind, Location};
+use crate::command::{Arg, Command, ControlKind, Location, Translate};
 use crate::error::{DriverError, DriverFault};
 use crate::exec::build::options::Loops;
-use crate::exec::build::values::{Objects, Values, set_args};
+use crate::exec::build::values::{Objects, Resolver, Values, set_args};
+use crate::exec::submit::bindings::SubmissionBindings;
 use crate::exec::tune::pace::Pace;
 use crate::graph::Tables;
 use crate::handles::NodeKind;
@@ -63,6 +64,9 @@ pub(in crate::exec) struct Guard {
     kernels: LoopKernels,
     /// The place of the device among those of the kernels.
     place: usize,
+    /// Memory that stands for the host's in turns ahead, by step: a write takes its input from it, and a read leaves its result in
+    /// it.
+    stages: Vec<(usize, Mem)>,
     /// Whether the state may say that no turn runs.
     is_closed: AtomicBool,
     pace: Mutex<Pace>,
@@ -148,7 +152,13 @@ impl Guard {
         let place = kernels.latch.place_of(device).ok_or(HostDecided::Driver)?;
         let state = Buffer::<u32>::new(context, STATE_WORDS).map_err(refused)?.region().mem;
         let (is_closed, pace) = (AtomicBool::new(true), Mutex::new(Pace::new(always)));
-        let guard = Self { flow, steps: steps.clone(), state, kernels, place, is_closed, pace };
+        let mut stages = Vec::new();
+        for index in steps.clone() {
+            if let Some(size) = staged(tables.ir.command(plan.steps[index].node)) {
+                stages.push((index, Buffer::<u8>::new(context, size).map_err(refused)?.region().mem));
+            }
+        }
+        let guard = Self { flow, steps: steps.clone(), state, kernels, place, stages, is_closed, pace };
         // All or none: kernels without a guard would run when the loop has ended.
         let mut made: FxHashMap<_, Arc<KernelObject>> = FxHashMap::default();
         let mut new = Vec::new();
@@ -196,6 +206,10 @@ impl Guard {
             return false;
         }
         let may = |index: usize| {
+            let size = staged(values.command(&plan.steps[index]));
+            if size.is_some_and(|size| self.stage(index).is_none_or(|stage| stage.size() != size)) {
+                return false;
+            }
             let Ok(kernel) = goes_ahead(&values.tables, &plan.steps[index]) else { return false };
             let Some((kernel, grid)) = kernel else { return true };
             let divided = || grid.local.is_none() && values.tables.kernels[kernel.index()].may_see_groups();
@@ -254,15 +268,59 @@ impl Guard {
         Ok((words[0] != 0, words[1]))
     }
 
-    /// Enqueues a command as a kernel with a guard, if it is no kernel itself.
+    fn stage(&self, step: usize) -> Option<&Mem> {
+        self.stages.iter().find(|(of, _)| *of == step).map(|(_, stage)| stage)
+    }
+
+    /// Brings the inputs of the body to where turns ahead find them.
+    pub(in crate::exec) fn stage_inputs(
+        &self,
+        values: &Values,
+        plan: &Plan,
+        bindings: &SubmissionBindings,
+        queue: &DriverQueue,
+    ) -> Result<(), DriverError> {
+        let to = To { queue, waits: &NOTHING, event: false };
+        for (index, stage) in &self.stages {
+            if let Command::Write { size, data, .. } = values.command(&plan.steps[*index]) {
+                let data = Resolver { values, bindings: Some(bindings) }.data(data, *size)?;
+                enqueue::write(&to, &Location { mem: stage, offset: 0 }, data)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the results of the last turn ahead to the host. Returns the end of that; None if there are no results.
+    pub(in crate::exec) fn read_results(
+        &self,
+        values: &Values,
+        plan: &Plan,
+        bindings: &SubmissionBindings,
+        queue: &DriverQueue,
+    ) -> Result<Option<DriverEvent>, DriverError> {
+        let mut last = None;
+        for (index, stage) in &self.stages {
+            if let Command::Read { size, output, .. } = values.command(&plan.steps[*index]) {
+                let slot = Resolver { values, bindings: Some(bindings) }.output(output, *size)?;
+                let to = To { queue, waits: &NOTHING, event: true };
+                let event = enqueue::read(&to, &Location { mem: stage, offset: 0 }, slot)?;
+                last = Some(event.map_or_else(|| enqueue::last_marker(queue), Ok)?);
+            }
+        }
+        Ok(last)
+    }
+
+    /// Enqueues the command of a step as a kernel with a guard, if it is no kernel itself.
     pub(in crate::exec) fn enqueue(
         &self,
         values: &Values,
+        step: usize,
         command: &Command<ById>,
         to: &To<'_>,
     ) -> Option<Result<Option<DriverEvent>, DriverError>> {
         const MISSING: DriverError = DriverError::faulty("a command without its objects", DriverFault::Defect);
         let mem = |view: ViewId| values.tables.mem(view).ok_or(MISSING);
+        let stage = || self.stage(step).ok_or(MISSING);
         match command {
             command if command.is_noop() => None,
             Command::Fill { dst, size, pattern, area: None } => {
@@ -273,6 +331,12 @@ impl Guard {
                 let offsets = [src.offset, dst.offset];
                 self.copy(to, from, mem(dst.mem)?, offsets, *size)
             })),
+            Command::Write { dst, size, area: None, .. } => {
+                Some(stage().and_then(|from| self.copy(to, from, mem(dst.mem)?, [0, dst.offset], *size)))
+            }
+            Command::Read { src, size, area: None, .. } => {
+                Some(stage().and_then(|into| self.copy(to, mem(src.mem)?, into, [src.offset, 0], *size)))
+            }
             _ => None,
         }
     }
@@ -351,6 +415,14 @@ fn is_of_words(mem: &Mem) -> bool {
 /// A kernel of a step, and its range.
 type Launch<'a> = (crate::ir::KernelId, &'a crate::command::Grid);
 
+/// Returns how many bytes of the host's a command transfers, if it goes ahead with a stage.
+fn staged(command: &Command<ById>) -> Option<usize> {
+    match command {
+        Command::Write { size, area: None, .. } | Command::Read { size, area: None, .. } if *size > 0 => Some(*size),
+        _ => None,
+    }
+}
+
 /// Returns the kernel of a step, if it has one, or why the step cannot go ahead.
 fn goes_ahead<'a>(tables: &'a Tables, step: &Step) -> Result<Option<Launch<'a>>, HostDecided> {
     match tables.ir.command(step.node) {
@@ -359,6 +431,7 @@ fn goes_ahead<'a>(tables: &'a Tables, step: &Step) -> Result<Option<Launch<'a>>,
         Command::Fill { pattern, area: None, .. } if tables.ir.bytes(*pattern).len() <= PATTERN => Ok(None),
         Command::Fill { area: None, .. } => Err(HostDecided::Pattern),
         Command::Copy { .. } => Ok(None),
+        command if staged(command).is_some() => Ok(None),
         other => Err(HostDecided::Node(NodeKind::of(other))),
     }
 }

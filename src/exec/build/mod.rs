@@ -4,8 +4,8 @@
 //! [`Executable`](crate::Executable): a plan, memory for the graph's own allocations, kernel objects with their
 //! arguments set, and command buffers for the commands that the driver records.
 //!
-//! Read `finalize.rs` first, from `Graph::finalize` on. In order, it inlines sub-graphs (`lower/inline.rs`), asks the
-//! planner (`plan/mod.rs`), places memory, makes kernel objects, and records. If the driver refuses to record a node,
+//! Read `finalize.rs` first, from `Graph::finalize` on. In order, it inlines sub-graphs (`lower/inline.rs`), unrolls
+//! short loops (`lower/unroll.rs`), asks the planner (`plan/mod.rs`), places memory, makes kernel objects, and records. If the driver refuses to record a node,
 //! the planner is asked again without that node. After the fourth refusal nothing is recorded.
 //!
 //! | file | what is there |
@@ -15,6 +15,7 @@
 //! | `arena.rs` | the memory of an executable, in place of the graph's own allocations |
 //! | `values.rs` | the current values of an executable: tables and kernel objects |
 //! | `guards.rs` | the loops whose turns can go ahead of their condition, and the guarded kernels of their bodies |
+//! | `loops.rs` | which loops are unrolled, how the others run, and how turns are counted |
 //! | `record.rs` | native segments of a plan as command buffers, one set for each set of queue properties |
 //!
 //! Invariants: an executable's values are in one place, `values.rs`. Launches with different argument values have
@@ -23,6 +24,7 @@
 pub(in crate::exec) mod arena;
 pub(in crate::exec) mod finalize;
 pub(in crate::exec) mod guards;
+pub(in crate::exec) mod loops;
 pub(in crate::exec) mod options;
 pub(in crate::exec) mod record;
 pub(in crate::exec) mod values;

@@ -148,8 +148,12 @@ impl Finalize {
     }
 }
 
-/// How a loop runs that a condition ends ([`Graph::repeat_while`](crate::Graph::repeat_while)). Memory, results and counts are the
-/// same in each way.
+/// How loops run ([`Graph::repeat_while`](crate::Graph::repeat_while), [`Graph::repeat`](crate::Graph::repeat)). Memory, results and
+/// counts are the same in each way.
+///
+/// The variants speak of loops that a condition ends. Short loops with a known number of turns are unrolled, except with
+/// [`HostDecided`](Self::HostDecided), in updatable executables and in those that profile:
+/// [`Report::loops`](crate::Report::loops) says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 #[non_exhaustive]
@@ -158,13 +162,13 @@ pub enum Loops {
     /// (`auto`, `host-decided` or `ahead`), it chooses instead.
     #[default]
     Auto,
-    /// The host reads the condition before each turn.
+    /// The host reads the condition before each turn. Loops with a known number of turns are not unrolled.
     HostDecided,
     /// Several turns are enqueued, and then the host reads whether the loop goes on. Each kernel of a turn runs only if the
     /// condition was true at the head of its turn.
     ///
     /// For this clgraph builds the kernels' programs a second time at finalize, from their source. These are decided by the host
-    /// all the same: bodies with anything but kernels, and fills and copies of memory; kernels without source, or whose source
+    /// all the same: bodies with anything but kernels, and fills, copies, writes and reads of memory; kernels without source, or whose source
     /// clgraph cannot read (macros that define kernels, files that are included, variables at program scope); on PoCL, kernels
     /// with barriers.
     Ahead,

@@ -13,10 +13,11 @@ use crate::command::{Control, ControlKind, Location};
 use crate::error::{DriverError, Result, SubmitError};
 use crate::exec::build::guards::{Guard, Latch};
 use crate::exec::build::values::Values;
+use crate::exec::submit::bindings::SubmissionBindings;
 use crate::exec::submit::control::Next;
-use crate::exec::submit::deferred::Deferred;
+use crate::exec::submit::deferred::{Deferred, DeferredProgress};
 use crate::exec::submit::frames::Turn;
-use crate::exec::submit::interpreter::Stopped;
+use crate::exec::submit::interpreter::{Ends, Stopped};
 use crate::ir::{Span, ViewId};
 
 impl Deferred {
@@ -35,6 +36,8 @@ impl Deferred {
         let body = guard.flow();
         // Since when the turns run that the host decided last, if it has not looked at the condition since.
         let (mut since, mut has_turned, mut batch) = (Instant::now(), false, 0);
+        // Whether the inputs of the body are staged, and whether its newest results are.
+        let (mut inputs, mut results) = (false, false);
         let outcome = loop {
             if event_reaper::process_ends() {
                 std::mem::forget(Arc::clone(self));
@@ -46,6 +49,10 @@ impl Deferred {
                 if self.state.is_cancelled() {
                     break Err(SubmitError::Cancelled { node: self.node(turn.of), turns: turn.turns }.into());
                 }
+                if !inputs && let Err(error) = self.stage_inputs(guard, values) {
+                    break Err(error);
+                }
+                inputs = true;
                 let is_free = at_least_once && turn.turns == 0;
                 let (goes_on, ran) = match self.turns_ahead(guard, &turn, condition, count, is_free) {
                     Ok(read) => read,
@@ -56,6 +63,7 @@ impl Deferred {
                 (since, has_turned, batch) = (Instant::now(), false, count);
                 turn.turns += ran;
                 self.state.turn(body, ran);
+                results |= ran > 0;
                 if !goes_on {
                     break Ok(());
                 }
@@ -78,11 +86,12 @@ impl Deferred {
             }
             self.state.turn(body, 1);
             turn = self.whole_turn(body, turn, true)?;
-            (has_turned, batch) = (true, 0);
+            (has_turned, batch, results) = (true, 0, false);
         };
         if outcome.is_ok() {
             guard.pace().ended(turn.turns);
         }
+        let outcome = outcome.and_then(|()| if results { self.read_results(guard, &mut turn, values) } else { Ok(()) });
         Some(outcome.and_then(|()| self.settle(turn.of, turn.last.take())))
     }
 
@@ -116,16 +125,43 @@ impl Deferred {
         Ok((goes_on, u64::from(ran)))
     }
 
+    /// Brings the inputs of the body to where turns ahead find them.
+    fn stage_inputs(&self, guard: &Guard, values: &Values) -> Result<()> {
+        let plan = &self.exec.fixed.plan;
+        self.try_enqueue_with(|bindings| guard.stage_inputs(values, plan, bindings, &self.own)).map(drop)
+    }
+
+    /// Brings the results of the last turn to the host.
+    fn read_results(&self, guard: &Guard, turn: &mut Turn, values: &Values) -> Result<()> {
+        let plan = &self.exec.fixed.plan;
+        let last = self.try_enqueue_with(|bindings| guard.read_results(values, plan, bindings, &self.own))?;
+        if last.is_some() {
+            turn.last.clone_from(&last);
+            self.has_enqueued(&mut self.lock(), turn.of.frame, Ends { last, ..Ends::default() });
+            self.flush();
+        }
+        Ok(())
+    }
+
     /// Enqueues something between turns. If the driver refuses it, nothing is enqueued any more.
     fn try_enqueue(&self, enqueue: impl FnOnce() -> Result<(), DriverError>) -> Result<()> {
+        self.try_enqueue_with(|_| enqueue())
+    }
+
+    fn try_enqueue_with<T>(&self, enqueue: impl FnOnce(&SubmissionBindings) -> Result<T, DriverError>) -> Result<T> {
         let mut progress = self.lock();
+        let DeferredProgress { work: Some(work), refused: false, .. } = &*progress else {
+            drop(progress);
+            return Err(self.failure());
+        };
         let elsewhere = self.exec.fixed.context.enqueue_elsewhere();
-        let outcome = enqueue();
+        let outcome = enqueue(&work.bindings);
         drop(elsewhere);
-        let Err(error) = outcome else { return Ok(()) };
-        progress.stopped(Stopped { error: SubmitError::Driver(error), under_way: true });
-        drop(progress);
-        Err(self.failure())
+        outcome.map_err(|error| {
+            progress.stopped(Stopped { error: SubmitError::Driver(error), under_way: true });
+            drop(progress);
+            self.failure()
+        })
     }
 }
 

@@ -256,7 +256,7 @@ impl Deferred {
     }
 
     /// Notes what was enqueued for a frame. The submission has begun when its first command has.
-    fn has_enqueued(&self, progress: &mut DeferredProgress, frame: usize, Ends { first, last, .. }: Ends) {
+    pub(super) fn has_enqueued(&self, progress: &mut DeferredProgress, frame: usize, Ends { first, last, .. }: Ends) {
         if progress.enqueued == 0
             && let Some(first) = first.or_else(|| last.clone())
         {

@@ -422,8 +422,9 @@ impl ExecutableState {
         let Some(last) = ends.last.filter(|_| observed) else { return Ok(None) };
         let stage =
             Stage::Enqueued { queue: target, first: ends.first, last: last.clone(), other_ends: ends.other_ends };
-        let state =
-            SubmissionState::new(exec.context.clone(), Some(queue), retained, stage, last, log, timer, None, None);
+        let (context, control) = (exec.context.clone(), ControlState::new(&exec.controls, exec.plan.flows.len()));
+        let state = SubmissionState::new(context, Some(queue), retained, stage, last, log, timer, None, control);
+        state.turn(0, 1);
         Ok(Some((Arc::new(state), results)))
     }
 

@@ -281,7 +281,7 @@ impl<'a> Interpreter<'a> {
             let waits = self.take_waits(stream, &mut own);
             let to = To { queue, waits, event: self.wants_event(stream, index..index + 1, event) };
             let step = &plan.steps[index];
-            let guarded = self.guard.and_then(|guard| guard.enqueue(values, values.command(step), &to));
+            let guarded = self.guard.and_then(|guard| guard.enqueue(values, index, values.command(step), &to));
             let taken = match guarded {
                 Some(taken) => taken.map_err(ReplayError::Driver),
                 None => replay::enqueue(values, self.bindings, index, step, &to),

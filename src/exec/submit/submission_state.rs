@@ -1,7 +1,6 @@
 //! The progress and outcome of a submission, shared by its handles and by the code that sees it end.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -21,6 +20,7 @@ use crate::error::{DriverError, Result, SubmitError};
 use crate::exec::submit::trampoline::run;
 use crate::handles::Port;
 use crate::ir::DataId;
+use crate::ir::flows::Turns;
 use crate::report::profile::Log;
 
 /// What the handles of a submission and the event reaper share.
@@ -47,19 +47,18 @@ pub(in crate::exec) struct SubmissionState {
 /// The branches and loops of a submission.
 pub(in crate::exec) struct ControlState {
     cancelled: AtomicBool,
-    /// By flow: how many turns it had.
+    /// By flow: how many turns it had. The graph itself has one.
     turns: Vec<AtomicU64>,
-    /// The branches and loops, and the flows of their bodies.
-    bodies: Arc<[(Port, Range<usize>)]>,
+    all: Arc<[(Port, Turns)]>,
 }
 
 impl ControlState {
-    pub(in crate::exec) fn new(bodies: &Arc<[(Port, Range<usize>)]>, flows: usize) -> Option<Box<Self>> {
+    pub(in crate::exec) fn new(all: &Arc<[(Port, Turns)]>, flows: usize) -> Option<Box<Self>> {
         let new = || {
             let turns = std::iter::repeat_with(AtomicU64::default).take(flows).collect();
-            Box::new(Self { cancelled: AtomicBool::new(false), turns, bodies: Arc::clone(bodies) })
+            Box::new(Self { cancelled: AtomicBool::new(false), turns, all: Arc::clone(all) })
         };
-        (!bodies.is_empty()).then(new)
+        (!all.is_empty()).then(new)
     }
 }
 
@@ -182,8 +181,11 @@ impl SubmissionState {
 
     /// Returns how many turns a branch or loop had. None if there is no such branch or loop.
     pub(in crate::exec) fn turns(&self, of: Port) -> Option<u64> {
-        let (_, bodies) = self.control.as_ref()?.bodies.iter().find(|(port, _)| *port == of)?;
-        Some(bodies.clone().map(|flow| self.turns_of(flow)).sum())
+        let (_, turns) = self.control.as_ref()?.all.iter().find(|(port, _)| *port == of)?;
+        Some(match turns {
+            Turns::Bodies(flows) => flows.clone().map(|flow| self.turns_of(flow)).sum(),
+            Turns::Each { of, turns } => self.turns_of(*of).saturating_mul(*turns),
+        })
     }
 
     /// Returns whether a flow had a turn.
@@ -307,6 +309,7 @@ impl SubmissionState {
         let mut phase = self.lock();
         let first = if let Stage::Staged(first) = &mut phase.stage { first.take() } else { None };
         phase.stage = Stage::Enqueued { queue, first, last, other_ends };
+        self.turn(0, 1);
         let heard = !phase.listeners.is_empty() || !phase.wakers.is_empty();
         self.wake(phase);
         if heard {

@@ -1,0 +1,132 @@
+//! The branches and loops of an executable: which loops are unrolled, how the others run, and how turns are counted.
+
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
+use crate::command::{Command, ControlKind};
+use crate::exec::build::options::{Finalize, Loops};
+use crate::exec::build::values::Values;
+use crate::graph::Flat;
+use crate::handles::{GraphId, Node, NodeKind, Port};
+use crate::ir::flows::{Flows, Turns};
+use crate::ir::{Body, Ir, NodeId};
+use crate::lower::{self, Stays};
+use crate::report::loops::{HostDecided, LoopReport};
+
+/// A graph before its loops were unrolled.
+pub(in crate::exec) struct Rolled {
+    flat: Flat,
+    /// Why no loop is unrolled. None if loops may be.
+    why: Option<HostDecided>,
+    /// The loops that were unrolled, and their turns.
+    unrolled: FxHashMap<NodeId, u64>,
+}
+
+/// Unrolls the loops that can be. Returns the graph to plan, and the one with its loops.
+pub(in crate::exec) fn unroll(flat: Flat, options: &Finalize, asked: Loops) -> (Flat, Rolled) {
+    let why = match asked {
+        Loops::HostDecided => Some(HostDecided::Asked),
+        Loops::Auto | Loops::Ahead if options.updatable => Some(HostDecided::Updatable),
+        Loops::Auto | Loops::Ahead => options.profiling.then_some(HostDecided::Profiled),
+    };
+    let unrolled = if why.is_none() { flat.unrolled() } else { None };
+    let (planned, unrolled) = unrolled.unwrap_or_else(|| (flat.clone(), FxHashMap::default()));
+    (planned, Rolled { flat, why, unrolled })
+}
+
+impl Rolled {
+    /// Returns the graph with its loops and the memory of an executable. None if no loop was unrolled.
+    pub(in crate::exec) fn with_memory_of(&self, values: &Values) -> Option<Flat> {
+        (!self.unrolled.is_empty()).then(|| self.flat.with_memory_of(&values.tables))
+    }
+
+    /// Returns the branches and loops by their handles, and how their turns are counted.
+    pub(in crate::exec) fn controls(&self, graph: GraphId, planned: &Ir) -> Vec<(Port, Turns)> {
+        let ir = &self.flat.tables.ir;
+        let mut kept = planned.ids().filter_map(|node| flows_of(planned, node));
+        let (mut all, mut now) = (Vec::new(), FxHashMap::default());
+        for node in ir.ids() {
+            let Some(before) = flows_of(ir, node) else { continue };
+            let origin = self.flat.origins.of(node);
+            let port = Port { node: Node::new(graph, origin.node), index: origin.part };
+            if let Some(turns) = self.unrolled.get(&node) {
+                all.push((port, Turns::Each { of: 0, turns: *turns }, node));
+            } else if let Some(flows) = kept.next() {
+                now.extend(before.zip(flows.clone()));
+                all.push((port, Turns::Bodies(flows), node));
+            }
+        }
+        if !self.unrolled.is_empty() {
+            let before = Flows::new(ir);
+            for (_, turns, node) in &mut all {
+                if let Turns::Each { of, turns } = turns {
+                    let mut flow = before.of(*node);
+                    while let Some(Body::Inlined { of: around, .. }) =
+                        flow.checked_sub(1).and_then(|at| ir.bodies.get(at))
+                        && let Some(times) = self.unrolled.get(around)
+                    {
+                        *turns = turns.saturating_mul(*times);
+                        flow = before.of(*around);
+                    }
+                    *of = now.get(&flow).copied().unwrap_or(0);
+                }
+            }
+        }
+        all.into_iter().map(|(port, turns, _)| (port, turns)).collect()
+    }
+
+    /// Reports how loops run, in the order of the graph's nodes. `host_decided`: why the host decides a loop with a condition, by
+    /// the flow of its body.
+    pub(in crate::exec) fn reports(
+        &self,
+        planned: &Flat,
+        values: &Values,
+        host_decided: &[(usize, HostDecided)],
+    ) -> Vec<LoopReport> {
+        let (ir, new) = (&self.flat.tables.ir, &planned.tables.ir);
+        let repeats = lower::repeats(new);
+        let mut kept = new.ids().filter_map(|node| Some((node, flows_of(new, node)?)));
+        let mut all = Vec::new();
+        for node in ir.ids() {
+            let Command::Control(control) = ir.command(node) else { continue };
+            let at = self.flat.origins.of(node).node.index();
+            let mut report = LoopReport { node: at, turns: None, flow: usize::MAX, host_decided: None, ahead: None };
+            if let Some(turns) = self.unrolled.get(&node) {
+                all.push(LoopReport { turns: Some(*turns), ..report });
+                continue;
+            }
+            let Some((place, flows)) = kept.next() else { continue };
+            report.flow = flows.start;
+            match control.kind {
+                ControlKind::When | ControlKind::Switch => continue,
+                ControlKind::While { .. } => {
+                    let why = host_decided.iter().find(|(of, _)| *of == flows.start);
+                    report.host_decided = why.map(|(_, why)| why.clone());
+                    if report.host_decided.is_none() && values.guards.of_flow(flows.start).is_none() {
+                        continue;
+                    }
+                }
+                ControlKind::Repeat { turns } => {
+                    let stays = repeats.iter().find(|of| of.node == place).and_then(|of| of.stays);
+                    let kind = |node: NodeId| NodeKind::of(new.command(node));
+                    let why = stays.map(|stays| match stays {
+                        Stays::Node(node) => HostDecided::Node(kind(node)),
+                        Stays::Beside(node) => HostDecided::Beside(kind(node)),
+                        Stays::Long => HostDecided::Long,
+                    });
+                    (report.turns, report.host_decided) = (Some(turns), self.why.clone().or(why));
+                }
+            }
+            all.push(report);
+        }
+        all
+    }
+}
+
+/// Returns the flows of the bodies of a branch or loop.
+fn flows_of(ir: &Ir, node: NodeId) -> Option<Range<usize>> {
+    let Command::Control(control) = ir.command(node) else { return None };
+    let (first, end) = control.bodies.ends();
+    Some(first as usize + 1..end as usize + 1)
+}
