@@ -2,7 +2,7 @@
 //!
 //! This file reads and prints; each other file has the tests of some passes: `plans.rs` (order, edges, kernel objects,
 //! steps, the checker), `paths.rs` (paths and why), `tasks.rs` (partitions), `streams.rs` (several queues), `memory.rs`
-//! (lifetimes). A test of a new pass starts here.
+//! (lifetimes), `control.rs` (branches and loops). A test of a new pass starts here.
 //!
 //! ```text
 //! buffer x 64                       a buffer of 64 bytes
@@ -16,9 +16,15 @@
 //! h: task read x write y            a host task
 //! e: wait, f: signal                external events
 //! n: native either read x           a native command: `enqueued`, `recorded` or `either`
+//! l: repeat 3 update y              a loop, with the uses of its body; from here on nodes are in the body
+//! end                               the body is complete
+//! i: when x 2 update y              a branch with two bodies, by the number in `x`; also `switch x 3` and `while x`
+//! next                              the next body begins
+//! end
 //! edge c d
 //! ```
 
+mod control;
 mod memory;
 mod paths;
 mod plans;
@@ -34,15 +40,15 @@ use expect_test::{Expect, expect};
 use quickcheck::{Arbitrary, Gen};
 
 use super::{
-    Conflicts, Exclusion, Instruction, MemoryLayout, MemoryOptions, Options, Path, PathReason, Plan, Schedule, Spot,
-    plan,
+    Conflicts, Exclusion, Flow, Instruction, MemoryLayout, MemoryOptions, Options, Path, PathReason, Plan, Schedule,
+    Spot, plan,
 };
 use crate::caps::{Caps, Version};
-use crate::command::{Arg, Command, CopyRect, Form, Grid, Location};
+use crate::command::{Arg, Command, Control, ControlKind, CopyRect, Form, Grid, Location};
 use crate::ir::hazards::Hazards;
 use crate::ir::{
-    Access, AllocDecl, AllocId, ById, DataId, ExternalId, Ir, KernelDecl, KernelId, Mode, NativeId, NodeId, ResultId,
-    RootId, TaskId, View, ViewId, ViewKind,
+    Access, AllocDecl, AllocId, Body, ById, DataId, ExternalId, Ir, KernelDecl, KernelId, Mode, NativeId, NodeId,
+    ResultId, RootId, TaskId, View, ViewId, ViewKind,
 };
 
 #[derive(Default)]
@@ -54,6 +60,10 @@ struct Reader {
     nodes: HashMap<String, NodeId>,
     names: Vec<String>,
     roots: u32,
+    /// The branches and loops whose bodies are being read, from the outside in.
+    open: Vec<control::Open>,
+    /// By branch or loop: its exit.
+    exits: HashMap<NodeId, NodeId>,
 }
 
 impl Reader {
@@ -101,6 +111,8 @@ impl Reader {
                     .add_edge(self.nodes[words[1]], self.nodes[words[2]], false)
                     .unwrap();
             }
+            "next" => self.next_body(),
+            "end" => self.end_bodies(),
             name => self.node(name.trim_end_matches(':'), &words[1..]),
         }
     }
@@ -120,9 +132,23 @@ impl Reader {
         for access in &accesses {
             self.hazards.add(node, access, &self.ir.views[access.view.index()], &mut after);
         }
-        self.ir.push_node(op, accesses.into_iter(), &mut after).unwrap();
+        after.iter_mut().for_each(|before| *before = self.exits.get(before).copied().unwrap_or(*before));
+        let bodies = if let Command::Control(control) = &op { Some(control.bodies.ends()) } else { None };
+        self.push(name, op, accesses, after);
+        if let Some((start, end)) = bodies {
+            self.open_bodies(name, node, start as usize..end as usize);
+        }
+    }
+
+    /// Adds a node. In a body it comes after the body's entry if it comes after nothing else.
+    fn push(&mut self, name: &str, op: Command<ById>, accesses: Vec<Access>, mut after: Vec<NodeId>) -> NodeId {
+        if after.is_empty() {
+            after.extend(self.open.last().map(|open| open.entry));
+        }
+        let node = self.ir.push_node(op, accesses.into_iter(), &mut after).unwrap();
         self.nodes.insert(name.to_owned(), node);
         self.names.push(name.to_owned());
+        node
     }
 
     fn alloc(&mut self, name: &str, node: NodeId, size: usize, zero: bool) {
@@ -163,6 +189,7 @@ impl Reader {
                 };
                 (Command::Native { functions: NativeId(self.ir.natives - 1), form }, accesses)
             }
+            "repeat" | "while" | "when" | "switch" => self.control(words),
             "wait" | "signal" => {
                 self.ir.externals += 1;
                 (Command::Event { event: ExternalId(self.ir.externals - 1), signals: words[0] == "signal" }, vec![])
@@ -345,8 +372,8 @@ fn show(reader: &Reader, plan: &Plan) -> String {
     text
 }
 
-/// Returns the instructions of a schedule: the stream, and what is enqueued on it.
-fn instructions(reader: &Reader, plan: &Plan, schedule: &Schedule) -> Vec<String> {
+/// Returns the instructions of a schedule of a flow: the stream, and what is enqueued on it.
+fn instructions(reader: &Reader, plan: &Plan, flow: &Flow, schedule: &Schedule) -> Vec<String> {
     let names = |steps: &Range<usize>| {
         let names = plan.steps[steps.clone()].iter().map(|step| &*reader.names[step.node.index()]);
         names.collect::<Vec<_>>().join(" ")
@@ -364,7 +391,7 @@ fn instructions(reader: &Reader, plan: &Plan, schedule: &Schedule) -> Vec<String
     let all = |range: &Range<usize>| schedule.instructions[range.clone()].iter().map(line).collect::<Vec<_>>();
     let mut lines = all(&schedule.begin);
     for (at, block) in schedule.blocks.iter().enumerate() {
-        if !plan.flows[0].tasks.is_empty() {
+        if !flow.tasks.is_empty() {
             lines.push(format!("partition {at}"));
         }
         lines.extend(all(block));
@@ -373,7 +400,7 @@ fn instructions(reader: &Reader, plan: &Plan, schedule: &Schedule) -> Vec<String
         lines.push("end".to_owned());
     }
     lines.extend(all(&schedule.end));
-    for (task, events) in plan.flows[0].tasks.iter().zip(&schedule.tasks) {
+    for (task, events) in flow.tasks.iter().zip(&schedule.tasks) {
         let events: Vec<_> = events.iter().map(u32::to_string).collect();
         lines.push(format!("{} waits for {}", reader.names[task.node.index()], events.join(" ")).trim_end().to_owned());
     }

@@ -8,7 +8,7 @@ use crate::error::{DriverError, Status};
 use crate::plan::{CommandKind, PlanError, Segment};
 
 /// A device that has command buffers and no known quirks.
-fn recording_device() -> Caps {
+pub(super) fn recording_device() -> Caps {
     let command_buffers = Some(CommandBufferCaps { simultaneous_use: true, ..CommandBufferCaps::default() });
     Caps { command_buffers, ..new_device() }
 }
@@ -302,7 +302,7 @@ fn native_commands_go_where_one_of_their_forms_can_go() {
         0: only in command buffers o
         0: in command buffers d
     "#]]
-    .assert_eq(&lines(&instructions(&reader, &whole, &whole.flows[0].schedule)));
+    .assert_eq(&lines(&instructions(&reader, &whole, whole.main(), &whole.main().schedule)));
     let slow = "replay (as asked)";
     assert_eq!(
         segments(GRAPH, &recording_device(), &asked(Path::Replay)),

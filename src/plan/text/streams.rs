@@ -9,7 +9,7 @@ use crate::plan::check::check;
 fn streams(graph: &str) -> Vec<String> {
     let reader = read(graph);
     let plan = plan(&reader.ir, &new_device(), &asked(Path::Queues)).unwrap();
-    plan.on_streams.as_ref().map(|schedule| instructions(&reader, &plan, schedule)).unwrap_or_default()
+    plan.on_streams.as_ref().map(|schedule| instructions(&reader, &plan, plan.main(), schedule)).unwrap_or_default()
 }
 
 #[test]

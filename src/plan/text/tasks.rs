@@ -55,7 +55,7 @@ fn the_blocks_of_one_queue_are_between_tasks() {
         t waits for 0
         u waits for 2
     "#]]
-    .assert_eq(&lines(&instructions(&reader, &plan, &plan.flows[0].schedule)));
+    .assert_eq(&lines(&instructions(&reader, &plan, plan.main(), &plan.main().schedule)));
 }
 
 /// Rule H2
