@@ -6,7 +6,8 @@
 //! 3. every launch uses a kernel object with its own kernel and argument values. One with an argument that a parameter gives
 //!    uses it alone; of the others no two objects are alike;
 //! 4. segments tile the steps; no transfer from or to the host is in a command buffer; and each native command is where
-//!    one of its forms is possible;
+//!    one of its forms is possible. A schedule takes command buffers of recorded segments only, and enqueues nothing
+//!    that can only be recorded;
 //! 5. any two nodes that use the same memory, one of them writing, are connected by a path of edges, unless conflicts
 //!    are allowed;
 //! 6. the edges that are kept reach exactly what all edges reach;
@@ -28,10 +29,12 @@
 //!
 //! The rules 5, 6, 8, 9, 10 and 11 compare all pairs, so they are left out for large graphs.
 
+mod segments;
+
 use std::collections::HashSet;
 
-use super::{Conflicts, Flow, Instruction, Options, Path, Plan, Schedule};
-use crate::command::{Arg, Command, Form};
+use super::{Conflicts, Flow, Instruction, Options, Plan, Schedule};
+use crate::command::{Arg, Command};
 use crate::ir::{AllocId, Body, Ir, NodeId, Span, ViewKind};
 
 /// The largest number of nodes for which pairs are compared.
@@ -41,9 +44,12 @@ const ALL_PAIRS: usize = 96;
 pub(super) fn check(ir: &Ir, order: &[NodeId], plan: &Plan, options: &Options<'_>) -> Result<(), String> {
     order_and_steps(ir, order, plan, options.updatable)?;
     objects(ir, plan, options)?;
-    segments(ir, plan)?;
+    segments::segments(ir, plan)?;
     lifetimes(ir, order, plan, options.updatable)?;
     flows(ir, plan)?;
+    for schedule in plan.flows.iter().map(|flow| &flow.schedule).chain(&plan.on_streams) {
+        segments::instructions(ir, plan, schedule)?;
+    }
     if ir.len() <= ALL_PAIRS {
         pairs(ir, order, plan, options.conflicts)?;
         for flow in &plan.flows {
@@ -460,31 +466,6 @@ fn objects(ir: &Ir, plan: &Plan, options: &Options<'_>) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-fn segments(ir: &Ir, plan: &Plan) -> Result<(), String> {
-    let mut next = 0;
-    for segment in &plan.segments {
-        if segment.steps.start != next || segment.steps.is_empty() {
-            return fail(format!("a segment covers {:?} where {next} comes next", segment.steps));
-        }
-        next = segment.steps.end;
-        for step in &plan.steps[segment.steps.clone()] {
-            match (ir.command(step.node), segment.path) {
-                (Command::Write { .. } | Command::Read { .. } | Command::Hint { .. }, Path::Native) => {
-                    return fail(format!("no command buffer can hold the host transfer of node {}", step.node.0));
-                }
-                (Command::Native { form: Form::Enqueued, .. }, Path::Native) => {
-                    return fail(format!("node {} cannot be recorded", step.node.0));
-                }
-                (Command::Native { form: Form::Recorded, .. }, path) if path != Path::Native => {
-                    return fail(format!("node {} can only be recorded", step.node.0));
-                }
-                _ => {}
-            }
-        }
-    }
-    if next == plan.steps.len() { Ok(()) } else { fail(format!("segments end at {next} of {}", plan.steps.len())) }
 }
 
 fn lifetimes(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> Result<(), String> {

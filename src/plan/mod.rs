@@ -19,7 +19,7 @@
 //! | `schedule.rs` | the schedule: what a submission does, as instructions over one or several queues |
 //! | `exclusions.rs` | what cannot be combined with several queues or a gate, and why |
 //! | `strategies.rs` | how a submission may be enqueued; the autotuner finds the fastest |
-//! | `check.rs` | the independent checker, in tests and debug builds |
+//! | `check.rs`, `check/segments.rs` | the independent checker, in tests and debug builds |
 //! | `text` | graphs and plans as text: the tests of all passes, without a device |
 //!
 //! Read [`plan`] first, then `text/mod.rs` for examples. What is known of a driver comes from `quirks.rs`.

@@ -2,6 +2,7 @@
 
 use super::paths::recording_device;
 use super::*;
+use crate::plan::check::check;
 
 /// A branch or loop whose bodies are being read.
 pub(super) struct Open {
@@ -225,4 +226,52 @@ fn bodies_are_cut_by_what_is_in_them() {
           0: c
     "#]]
     .assert_eq(&schedules(graph, &new_device(), Path::Replay));
+}
+
+/// Rule K1: the checker sees commands and tasks that are not in their body, and mistakes inside a body.
+#[test]
+fn the_checker_sees_wrong_flows() {
+    let reader = read(
+        "buffer x 64
+         buffer y 64
+         p: fill y 64
+         i: when x 2 update y
+             a: fill y 64
+             t: task read y
+             b: fill y 64
+         next
+             c: fill y 8
+             d: fill y 16
+         end",
+    );
+    let options = asked(Path::Replay);
+    let good = plan(&reader.ir, &new_device(), &options).unwrap();
+    let named = |name: &str| reader.nodes[name].0;
+    let order: Vec<NodeId> = reader.ir.ids().collect();
+    let checked = |plan: &Plan| check(&reader.ir, &order, plan, &options);
+    assert_eq!(checked(&good), Ok(()));
+    let broken = |change: &dyn Fn(&mut Vec<Flow>)| {
+        let mut plan = good.clone();
+        change(&mut plan.flows);
+        checked(&plan).unwrap_err()
+    };
+    // The steps are `p`, `a` and `b`, `c` and `d`.
+    assert_eq!(broken(&|flows| flows[1].steps.start = 2), "flow 1 starts at step 2, and not at 1");
+    assert_eq!(broken(&|flows| flows[2].steps.end = 4), "3 flows end at step 4 of 5");
+    let moved = |flows: &mut Vec<Flow>| (flows[1].steps.end, flows[2].steps.start) = (2, 2);
+    let why = |name: &str, flow: usize| format!("node {} is in flow {flow}, which is not its body", named(name));
+    assert_eq!(broken(&moved), why("b", 2));
+    let out = |flows: &mut Vec<Flow>| flows[0].tasks = std::mem::take(&mut flows[1].tasks);
+    assert_eq!(broken(&out), why("t", 0));
+    let out = |flows: &mut Vec<Flow>| flows[2].tasks = flows[1].tasks.clone();
+    assert_eq!(broken(&out), why("t", 2));
+    let empty = |flows: &mut Vec<Flow>| flows.push(Flow { steps: 5..5, tasks: vec![], ..flows[2].clone() });
+    assert_eq!(broken(&empty), "4 flows end at step 5 of 5");
+    // The other rules, inside a body.
+    let without = |flows: &mut Vec<Flow>| flows[1].schedule.tasks[0].clear();
+    assert_eq!(broken(&without), format!("task {} does not wait for step 1", named("t")));
+    let short = |flows: &mut Vec<Flow>| flows[2].schedule.blocks[0].end -= 1;
+    assert_eq!(broken(&short), "the instructions end at step 3 of 5");
+    let late = |flows: &mut Vec<Flow>| flows[1].partitions[1].tasks.clear();
+    assert_eq!(broken(&late), format!("the partition of node {} does not wait for the tasks before it", named("b")));
 }

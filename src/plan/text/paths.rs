@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::caps::{CommandBufferCaps, DetectedBy, QueueKinds};
 use crate::error::{DriverError, Status};
+use crate::plan::check::check;
 use crate::plan::{CommandKind, PlanError, Segment};
 
 /// A device that has command buffers and no known quirks.
@@ -326,4 +327,41 @@ fn native_commands_go_where_one_of_their_forms_can_go() {
         "it can only be recorded, but this is not possible: the \
                                                               driver refused: "
     ));
+}
+
+/// Rule I4: the checker sees a schedule that does not do what the segments say.
+#[test]
+fn the_checker_sees_commands_that_go_another_way_than_their_segment() {
+    let reader = read(
+        "buffer x 64
+         a: kernel f update x
+         m: native enqueued write x
+         o: native recorded write x",
+    );
+    let options = asked(Path::Native);
+    let good = super::plan(&reader.ir, &recording_device(), &options).unwrap();
+    let order: Vec<NodeId> = reader.ir.ids().collect();
+    let checked = |plan: &Plan| check(&reader.ir, &order, plan, &options);
+    assert_eq!(checked(&good), Ok(()));
+    let with = |at: usize, instruction: Instruction| {
+        let mut plan = good.clone();
+        plan.flows[0].schedule.instructions[at] = instruction;
+        checked(&plan)
+    };
+    let run = |step: usize| Instruction::Run { stream: 0, steps: step..step + 1, event: None };
+    let native = |step: usize, only| Instruction::Native { stream: 0, steps: step..step + 1, event: None, only };
+    assert_eq!(with(0, run(0)), Ok(()), "what is in a command buffer can be replayed too");
+    for only in [false, true] {
+        let why = "step 1 is taken from a command buffer, but its segment is replayed";
+        assert_eq!(with(1, native(1, only)).unwrap_err(), why);
+    }
+    for replayed in [run(2), native(2, false)] {
+        assert_eq!(with(2, replayed).unwrap_err(), "node 2 can only be recorded, but step 2 may be replayed");
+    }
+    assert_eq!(with(2, run(3)).unwrap_err(), "step 3 is in no segment");
+    let mut wrong = good.clone();
+    wrong.segments[2].path = Path::Replay;
+    assert_eq!(checked(&wrong).unwrap_err(), "node 2 can only be recorded");
+    wrong.segments[1].path = Path::Native;
+    assert_eq!(checked(&wrong).unwrap_err(), "node 1 cannot be recorded");
 }

@@ -235,3 +235,18 @@ fn the_checker_finds_broken_plans() {
     assert!(broken(&|plan| plan.objects[1] = plan.objects[0]).contains("alike"));
     assert!(broken(&|plan| plan.objects.swap(0, 1)).contains("other values"));
 }
+
+/// Rule D1: the checker sees memory that nobody has ordered, unless the program allows that.
+#[test]
+fn the_checker_sees_conflicts_without_an_edge() {
+    let mut reader = read("buffer x 64\n buffer y 64\n a: fill x 64\n b: fill y 64");
+    let options = |conflicts| Options { conflicts, ..asked(Path::Replay) };
+    let good = plan(&reader.ir, &new_device(), &asked(Path::Replay)).unwrap();
+    let order: Vec<NodeId> = reader.ir.ids().collect();
+    reader.ir.accesses_mut(NodeId(1))[0].view = reader.views["x"];
+    let found = |conflicts| check(&reader.ir, &order, &good, &options(conflicts));
+    for conflicts in [Conflicts::Impossible, Conflicts::ToFind] {
+        assert_eq!(found(conflicts).unwrap_err(), "nodes 0 and 1 share memory and no edges order them");
+    }
+    assert_eq!(found(Conflicts::Allowed), Ok(()));
+}

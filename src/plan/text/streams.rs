@@ -211,6 +211,46 @@ fn branches_with_tasks_have_a_queue_each() {
     .assert_eq(&lines(&streams(graph)));
 }
 
+/// Rule H2: the checker sees streams whose order nobody knows, or that begin too early, and tasks that begin too early.
+#[test]
+fn streams_and_tasks_that_do_not_wait_are_found() {
+    let reader = read(
+        "buffer x 64
+         buffer y 64
+         a: fill x 64
+         p: fill y 64
+         t: task update x
+         u: task update y
+         b: fill x 64
+         q: fill y 64",
+    );
+    let options = asked(Path::Queues);
+    let good = plan(&reader.ir, &new_device(), &options).unwrap();
+    let order: Vec<NodeId> = reader.ir.ids().collect();
+    assert_eq!(check(&reader.ir, &order, &good, &options), Ok(()));
+    let broken = |change: &dyn Fn(&mut Schedule)| {
+        let mut bad = good.clone();
+        change(bad.on_streams.as_mut().unwrap());
+        check(&reader.ir, &order, &bad, &options).unwrap_err()
+    };
+    let too_early = |schedule: &mut Schedule| {
+        let to_begin = |one: &&mut Instruction| matches!(one, Instruction::Wait { stream: 1, event: 0 });
+        *schedule.instructions.iter_mut().find(to_begin).unwrap() = Instruction::Wait { stream: 0, event: 0 };
+    };
+    assert_eq!(broken(&too_early), "stream 1 does not wait for the begin");
+    // `b` and `q` wait for different tasks.
+    let on_one = |schedule: &mut Schedule| {
+        let last = schedule.instructions.iter_mut().filter(|one| matches!(one, Instruction::Run { .. })).last();
+        let Some(Instruction::Run { stream, steps, .. }) = last else { panic!("no command") };
+        assert_eq!((*stream, steps.clone()), (1, 3..4));
+        *stream = 0;
+    };
+    assert_eq!(broken(&on_one), "nobody knows which of the steps 2 and 3 comes first on stream 0");
+    assert_eq!(broken(&|schedule| schedule.tasks[0].clear()), "task 2 does not wait for step 0");
+    assert_eq!(broken(&|schedule| schedule.tasks.swap(0, 1)), "task 2 does not wait for step 0");
+    assert_eq!(broken(&|schedule| schedule.tasks[1].clear()), "task 3 does not wait for step 1");
+}
+
 /// Nobody knows in which order branches go on after their tasks, so each needs a queue.
 #[test]
 fn many_branches_with_tasks_are_on_one_queue() {

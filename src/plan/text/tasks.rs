@@ -186,3 +186,40 @@ fn the_checker_sees_wrong_parts() {
     assert!(broken(&|plan| plan.flows[0].tasks[1].partitions.clear()).contains("task 3 does not wait for node 2"));
     assert!(broken(&|plan| plan.flows[0].tasks[0].partitions.clear()).contains("task 1 does not wait for node 0"));
 }
+
+/// Rule H2: the checker finds mistakes in the schedule of one queue.
+#[test]
+fn the_checker_sees_wrong_schedules() {
+    let reader = read(
+        "buffer x 64
+         a: fill x 64
+         t: task read x
+         b: fill x 64
+         u: task read x
+         c: fill x 64",
+    );
+    let auto = asked(Path::Auto);
+    let good = plan(&reader.ir, &new_device(), &auto).unwrap();
+    let order: Vec<NodeId> = reader.ir.ids().collect();
+    let broken = |change: &dyn Fn(&mut Schedule)| {
+        let mut plan = good.clone();
+        change(&mut plan.flows[0].schedule);
+        check(&reader.ir, &order, &plan, &auto).unwrap_err()
+    };
+    let with =
+        |at: usize, instruction: Instruction| broken(&|schedule| schedule.instructions[at] = instruction.clone());
+    let run = |steps: Range<usize>, event| Instruction::Run { stream: 0, steps, event };
+    assert_eq!(broken(&|schedule| schedule.tasks[0].clear()), "task 1 does not wait for step 0");
+    assert_eq!(broken(&|schedule| schedule.tasks[1].clear()), "task 3 does not wait for step 1");
+    assert_eq!(broken(&|schedule| schedule.tasks[1] = vec![0]), "task 3 does not wait for step 1");
+    assert_eq!(with(0, run(0..1, None)), "task 1 does not wait for step 0");
+    assert_eq!(with(1, run(2..3, Some(1))), "steps 2..3 where 1 comes next");
+    assert_eq!(with(2, Instruction::Wait { stream: 0, event: 2 }), "a wait for event 2, which nothing has made");
+    assert_eq!(with(2, Instruction::Barrier { stream: 0, event: None }), "the instructions end at step 2 of 3");
+    assert_eq!(broken(&|schedule| schedule.blocks.swap(0, 1)), "steps 1..2 where 0 comes next");
+    let waits = |schedule: &mut Schedule| {
+        schedule.end = 3..4;
+        schedule.instructions.push(Instruction::Barrier { stream: 0, event: None });
+    };
+    assert_eq!(broken(&waits), "a wait on a single queue");
+}
