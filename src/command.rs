@@ -9,8 +9,16 @@
 //! | `ById` (`ir/mod.rs`) | numbers of tables | graphs, plans, executables, updates, drawings |
 //! | `ByRef` (`cl/commands/command.rs`) | references | the calls that enqueue and that record |
 //!
-//! [`Command::translate`] makes one form of another. So only this file, the call that enqueues and the call that records
-//! list the kinds of commands.
+//! [`Command::translate`] makes one form of another, so whoever only passes commands on does not look at their kind. Where
+//! the kind decides, a `match` names all kinds, and the compiler asks there about a new one:
+//!
+//! - in this file: what it is, and how it is translated;
+//! - `cl/commands/command.rs`: the call that enqueues it, and the call that records it;
+//! - `lower/inline.rs`, `ir/mod.rs`: what it refers to in a sub-graph, and whether executables are inside it;
+//! - `plan/runnable.rs`, `plan/command_kind.rs`, `plan/check.rs`: what a device needs, and what command buffers hold;
+//! - `graph/edit/assign.rs`: what an update cannot change;
+//! - `exec/submit/tasks.rs`, `exec/build/guards.rs`: what the host does for it, and what a loop ahead does;
+//! - `graph/query.rs`, `graph/drawing.rs`, `ir/text.rs`: its name, its picture, and its line in a dump.
 
 use crate::images::Area;
 

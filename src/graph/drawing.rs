@@ -180,7 +180,8 @@ fn attributes(state: &Tables, index: NodeIndex, detail: DrawingDetail) -> String
         Command::Empty | Command::Alloc(_) | Command::Free(_) => "circle",
         Command::Task(_) | Command::Event { .. } => "hexagon",
         Command::Native { .. } => "octagon",
-        _ => "ellipse",
+        Command::Copy { .. } | Command::CopyRect(_) | Command::CopyImage(_) => "ellipse",
+        Command::Fill { .. } | Command::Hint { .. } | Command::SubGraph(_) | Command::Control(_) => "ellipse",
     };
     format!("label=\"{text}\" shape=\"{shape}\"")
 }

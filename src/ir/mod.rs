@@ -410,7 +410,13 @@ impl Ir {
         let (sub_graph, bodies) = match self.command(node) {
             Command::SubGraph(child) => (Some(*child), Span::default()),
             Command::Control(control) => (None, control.bodies),
-            _ => (None, Span::default()),
+            // Every kind is named: what is inside a new one would not be inlined.
+            Command::Empty | Command::Kernel { .. } | Command::Native { .. } | Command::Hint { .. } => {
+                Default::default()
+            }
+            Command::Copy { .. } | Command::CopyRect(_) | Command::CopyImage(_) => Default::default(),
+            Command::Fill { .. } | Command::Write { .. } | Command::Read { .. } => Default::default(),
+            Command::Task(_) | Command::Event { .. } | Command::Alloc(_) | Command::Free(_) => Default::default(),
         };
         let bodies = bodies.of(&self.bodies).iter().filter_map(|body| match body {
             Body::Executable(child) => Some(*child),

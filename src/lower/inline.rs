@@ -222,7 +222,10 @@ impl<O: Output> Pass<'_, O> {
                     controls += 1;
                     parts.controls + controls - 1
                 }
-                _ => 0,
+                // Every kind is named: the compiler asks whether submissions name something of a new one by its number.
+                Command::Empty | Command::SubGraph(_) | Command::Alloc(_) | Command::Free(_) => 0,
+                Command::Kernel { .. } | Command::Native { .. } | Command::Hint { .. } | Command::Fill { .. } => 0,
+                Command::Copy { .. } | Command::CopyRect(_) | Command::CopyImage(_) | Command::Task(_) => 0,
             };
             self.copy(of, source, id, waits, Origin { node, part })?;
         }

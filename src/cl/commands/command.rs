@@ -1,5 +1,6 @@
 //! The two things that happen to a command: it is enqueued, or it is recorded into a command buffer. Each of the two
-//! functions lists all kinds of commands, and nothing else in the library does.
+//! functions lists all kinds of commands; the head of `command.rs` says who else does. Callers run native commands
+//! themselves, and launches where that saves work. Loops ahead make kernels of fills and copies (`exec/build/guards.rs`).
 
 use std::convert::Infallible;
 

@@ -337,7 +337,13 @@ impl Guard {
             Command::Read { src, size, area: None, .. } => {
                 Some(stage().and_then(|into| self.copy(to, mem(src.mem)?, into, [src.offset, 0], *size)))
             }
-            _ => None,
+            // Its kernel object has the guard.
+            Command::Kernel { .. } => None,
+            // These do not go ahead (`goes_ahead`): without a guard they would run after the last turn.
+            Command::Empty | Command::SubGraph(_) | Command::Alloc(_) | Command::Free(_) => None,
+            Command::Task(_) | Command::Event { .. } | Command::Control(_) | Command::Native { .. } => None,
+            Command::CopyRect(_) | Command::CopyImage(_) | Command::Fill { area: Some(_), .. } => None,
+            Command::Write { area: Some(_), .. } | Command::Read { area: Some(_), .. } | Command::Hint { .. } => None,
         }
     }
 

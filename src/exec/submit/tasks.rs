@@ -258,7 +258,11 @@ impl Deferred {
                 External::Signal(reserved) => What::Signal(reserved.take()),
             }),
             Command::Control(_) => Some(What::Control),
-            _ => None,
+            // The device does these, or nobody. Every kind is named: a new one that the host does must not end before it begins.
+            Command::Empty | Command::SubGraph(_) | Command::Alloc(_) | Command::Free(_) => None,
+            Command::Kernel { .. } | Command::Native { .. } | Command::Hint { .. } => None,
+            Command::Copy { .. } | Command::CopyRect(_) | Command::CopyImage(_) => None,
+            Command::Fill { .. } | Command::Write { .. } | Command::Read { .. } => None,
         }
     }
 

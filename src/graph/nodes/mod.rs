@@ -36,7 +36,7 @@
 //! 4. what the compiler asks for, because it finds each `match` over `Command`: whether a command buffer can hold it
 //!    (`plan/command_kind.rs`), what the device must have (`plan/runnable.rs`), the checker (`plan/check.rs`), what must
 //!    stay the same in an update (`graph/edit/assign.rs`), its name and picture (`graph/query.rs`, `graph/drawing.rs`).
-//!    For queues, a method in `record/enqueue.rs`;
+//!    The head of `command.rs` lists all of them. For queues, a method in `record/enqueue.rs`;
 //! 5. functions in C and Python (`capi/coverage.txt` lists the counterparts), a rule in `docs/SEMANTICS.md`, and a test
 //!    that names the rule.
 //!

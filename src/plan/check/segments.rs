@@ -14,17 +14,17 @@ pub(super) fn segments(ir: &Ir, plan: &Plan) -> Result<(), String> {
         }
         next = segment.steps.end;
         for step in &plan.steps[segment.steps.clone()] {
-            match (ir.command(step.node), segment.path) {
-                (Command::Write { .. } | Command::Read { .. } | Command::Hint { .. }, Path::Native) => {
-                    return fail(format!("no command buffer can hold the host transfer of node {}", step.node.0));
-                }
-                (Command::Native { form: Form::Enqueued, .. }, Path::Native) => {
+            match (ir.command(step.node), segment.path == Path::Native) {
+                (Command::Native { form: Form::Enqueued, .. }, true) => {
                     return fail(format!("node {} cannot be recorded", step.node.0));
                 }
-                (Command::Native { form: Form::Recorded, .. }, path) if path != Path::Native => {
+                (Command::Native { form: Form::Recorded, .. }, false) => {
                     return fail(format!("node {} can only be recorded", step.node.0));
                 }
-                _ => {}
+                (Command::Kernel { .. } | Command::Native { .. } | Command::Fill { .. }, true) | (_, false) => {}
+                (Command::Copy { .. } | Command::CopyRect(_) | Command::CopyImage(_), true) => {}
+                // A transfer from or to the host, a hint, or a new kind: whether it can be held has to be said here.
+                (_, true) => return fail(format!("no command buffer can hold node {}", step.node.0)),
             }
         }
     }
