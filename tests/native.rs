@@ -354,6 +354,7 @@ fn the_child_finalizes_and_prints_what_came_of_it() {
         let auto = graph.finalize(Finalize::new())?;
         let whole = Graph::new(&queue)?;
         whole.sub_graph(&auto).add()?;
+        whole.fill(&whole.alloc::<u8>(64).add()?, 0).add()?;
         let pinned = whole.finalize(Finalize::new().path(Path::Replay))?;
         let why = |executable: &Executable| executable.report().segments[0].why;
         Ok(format!("{:?} {:?} {}", why(&auto), why(&pinned), queue.context().devices().len()))
@@ -399,13 +400,20 @@ fn finalize_writes_its_report_and_graph_where_the_environment_asks_for_it() {
     assert_eq!(extensions, ["dot", "graph", "txt", "dot", "graph", "txt"]);
     let read = |file: &PathBuf| std::fs::read_to_string(file).unwrap();
     assert!(read(&files[0]).starts_with("digraph"), "{}", read(&files[0]));
-    let passes = |file: &PathBuf| read(file).matches("without sub-graphs (`inline`):\n").count();
-    assert!(read(&files[1]).contains("n0: fill ") && passes(&files[1]) == 0, "{}", read(&files[1]));
+    let nothing = |pass: &str| format!("\n(`{pass}` changes nothing)\n");
+    let none = nothing("inline") + &nothing("place memory");
+    assert!(read(&files[1]).contains("n0: fill ") && read(&files[1]).ends_with(&none), "{}", read(&files[1]));
     // The graph before the pass has the sub-graph, and the graph after it has the fill.
     let dumped = read(&files[4]);
-    let (before, after) = dumped.split_once("\nwithout sub-graphs (`inline`):\n").unwrap_or_else(|| panic!("{dumped}"));
-    assert!(!before.contains("fill") && after.contains(": fill "), "{dumped}");
-    assert!(read(&files[5]).contains("segment 0  1 command by replay (as asked)"), "{}", read(&files[5]));
+    let (before, after) = dumped.split_once("\nafter `inline`:\n").unwrap_or_else(|| panic!("{dumped}"));
+    let (after, placed) = after.split_once("\nafter `place memory`:\n").unwrap_or_else(|| panic!("{dumped}"));
+    let fills = |text: &str| text.matches(": fill ").count();
+    assert_eq!((fills(before), fills(after), fills(placed)), (1, 2, 2), "{dumped}");
+    assert!(
+        after.contains("allocation 0, bytes 0..64") && placed.contains("placed, bytes 0..64 of arena 0"),
+        "{dumped}"
+    );
+    assert!(read(&files[5]).contains("segment 0  2 commands by replay (as asked)"), "{}", read(&files[5]));
     let blocked = files[0].join("below-a-file");
     let output = child(&[("CLGRAPH_DUMP", blocked.to_str().unwrap())]);
     assert!(

@@ -11,10 +11,11 @@
 //! | `unroll.rs` | the pass that replaces short loops with a known number of turns by their turns |
 //! | `tests.rs` | graphs as text before and after a pass, without a device |
 //!
-//! `CLGRAPH_DUMP` writes the graph as text (`ir/text.rs`) before and after the passes.
+//! `CLGRAPH_DUMP` writes the graph as text (`ir/text.rs`) as it was built, and after each pass, or a line that the pass
+//! changes nothing. A new pass gets a line in `exec/build/finalize.rs`, where the graphs are at hand.
 //!
 //! Memory of the graph is placed by the planner, because what may share bytes depends on its order and on its streams
-//! (`plan/graph_memory.rs`).
+//! (`plan/graph_memory.rs`), and is put into a copy of the flat graph (`exec/build/arena.rs`). The dump shows that as a pass too.
 //!
 //! Invariants: a pass changes no graph that it reads, and recurses over none. Rules: N1 to N3.
 

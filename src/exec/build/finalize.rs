@@ -167,7 +167,7 @@ impl Graph {
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let names = options.profiling.then(|| Arc::new(Names::new(self.id(), &flat, self.device(), id, &plan)));
         let exclusive = ExclusiveUse::new(graph.children.iter().flat_map(|child| &child.exclusive));
-        let mut values = values;
+        let (placed, mut values) = (Arc::clone(&values.tables), values);
         let (mut updatable, mut editing) = (None, None);
         if options.updatable {
             let own_memory = OwnMemory::new(&plan, &values.tables);
@@ -211,12 +211,13 @@ impl Graph {
             updatable,
             names,
         };
-        let dump = env::dump()
-            .map(|folder| (folder, graph.to_dot(DrawingDetail::Verbose), dump::lowering(&graph.ir, &flat.tables.ir)));
+        let passes = [("inline", &flat.tables.ir), ("place memory", &placed.ir)];
+        let dump =
+            env::dump().map(|folder| (folder, graph.to_dot(DrawingDetail::Verbose), dump::passes(&graph.ir, passes)));
         fixed.report.warnings.iter().for_each(|warning| log::warn!("{warning}"));
         fixed.report.log();
-        if let Some((folder, dot, lowering)) = dump {
-            dump::write(&folder, &fixed.report, &dot, &lowering)?;
+        if let Some((folder, dot, text)) = dump {
+            dump::write(&folder, &fixed.report, &dot, &text)?;
         }
         Ok(Executable(Arc::new(Inner { fixed, exec_state: Mutex::new(exec_state), exclusive })))
     }
