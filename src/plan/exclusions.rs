@@ -10,6 +10,7 @@ use crate::quirks;
 
 /// Why the submissions of an executable never take a path, although it was asked for or might be faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(test, derive(strum::VariantArray))]
 #[non_exhaustive]
 pub enum Exclusion {
     /// Several queues: no two commands can run at the same time.

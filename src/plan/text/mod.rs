@@ -2,14 +2,14 @@
 //!
 //! This file reads and prints; each other file has the tests of some passes: `plans.rs` (order, edges, kernel objects,
 //! steps, the checker), `paths.rs` (paths and why), `tasks.rs` (partitions), `streams.rs` (several queues), `memory.rs`
-//! (lifetimes), `control.rs` (branches and loops). A test of a new pass starts here.
+//! (lifetimes), `control.rs` (branches and loops), `exclusions.rs` (what excludes a path). A test of a new pass starts here.
 //!
 //! ```text
 //! buffer x 64                       a buffer of 64 bytes
 //! sub s x 0..32                     a sub-buffer of it
 //! a: kernel f read x write y[0..8] value 7 local 64 null range 16 prints
 //! b: copy x y 8                     8 bytes from the start of x to the start of y
-//! c: rect x y 4x2x1                 fill y 8, write x 8, read x 8, empty
+//! c: rect x y 4x2x1                 fill y 8, write x 8, read x 8, hint x 8, empty
 //! t: alloc 64 zero                  64 bytes of the graph's own, which are zero; `t` is memory from here on
 //! g: free t
 //! d: empty after a b
@@ -25,6 +25,7 @@
 //! ```
 
 mod control;
+mod exclusions;
 mod memory;
 mod paths;
 mod plans;
@@ -44,7 +45,7 @@ use super::{
     Spot, plan,
 };
 use crate::caps::{Caps, Version};
-use crate::command::{Arg, Command, Control, ControlKind, CopyRect, Form, Grid, Location};
+use crate::command::{Arg, Command, Control, ControlKind, CopyRect, Form, Grid, Hint, Location};
 use crate::ir::hazards::Hazards;
 use crate::ir::{
     Access, AllocDecl, AllocId, Body, ById, DataId, ExternalId, Ir, KernelDecl, KernelId, Mode, NativeId, NodeId,
@@ -244,6 +245,10 @@ impl Reader {
                     },
                     vec![src],
                 )
+            }
+            "hint" => {
+                let (of, size) = sized(self.access(words[1], Mode::Read), words[2]);
+                (Command::Hint { of: place(&of, &self.ir), size, hint: Hint::ToDevice }, vec![of])
             }
             "kernel" | "unbuilt" => self.kernel(words[1], words[0] == "kernel", &words[2..]),
             other => panic!("no such node: {other}"),
