@@ -11,7 +11,7 @@ use crate::ir::Ir;
 use crate::report::summary::Report;
 
 /// Returns a graph as text: as it was built, and after each pass, which has a name and the graph that it made.
-pub(crate) fn passes(graph: &Ir, passes: [(&str, &Ir); 2]) -> String {
+pub(crate) fn passes(graph: &Ir, passes: &[(&str, &Ir)]) -> String {
     let (mut text, mut last) = (graph.to_string(), graph.to_string());
     for (name, made) in passes {
         let now = made.to_string();
@@ -102,7 +102,7 @@ mod tests {
             n1: empty, writes m0[0..64]
             n2: empty, writes m0[0..64]
         "#]]
-        .assert_eq(&passes(&built, [("inline", &inlined), ("place memory", &placed)]));
+        .assert_eq(&passes(&built, &[("inline", &inlined), ("place memory", &placed)]));
         expect![[r#"
             m0: allocation 0, bytes 0..64
             n0: alloc 0, 64 bytes, writes m0[0..64]
@@ -113,6 +113,6 @@ mod tests {
 
             (`place memory` changes nothing)
         "#]]
-        .assert_eq(&passes(&inlined, [("inline", &inlined), ("place memory", &inlined)]));
+        .assert_eq(&passes(&inlined, &[("inline", &inlined), ("place memory", &inlined)]));
     }
 }

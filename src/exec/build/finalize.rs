@@ -211,9 +211,9 @@ impl Graph {
             updatable,
             names,
         };
-        let passes = [("inline", &flat.tables.ir), ("place memory", &placed.ir)];
+        let passes = [("inline", rolled.inlined()), ("unroll", &flat.tables.ir), ("place memory", &placed.ir)];
         let dump =
-            env::dump().map(|folder| (folder, graph.to_dot(DrawingDetail::Verbose), dump::passes(&graph.ir, passes)));
+            env::dump().map(|folder| (folder, graph.to_dot(DrawingDetail::Verbose), dump::passes(&graph.ir, &passes)));
         fixed.report.warnings.iter().for_each(|warning| log::warn!("{warning}"));
         fixed.report.log();
         if let Some((folder, dot, text)) = dump {

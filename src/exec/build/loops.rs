@@ -36,6 +36,11 @@ pub(in crate::exec) fn unroll(flat: Flat, options: &Finalize, asked: Loops) -> (
 }
 
 impl Rolled {
+    /// Returns the graph as it was before its loops were unrolled.
+    pub(in crate::exec) fn inlined(&self) -> &Ir {
+        &self.flat.tables.ir
+    }
+
     /// Returns the graph with its loops and the memory of an executable. None if no loop was unrolled.
     pub(in crate::exec) fn with_memory_of(&self, values: &Values) -> Option<Flat> {
         (!self.unrolled.is_empty()).then(|| self.flat.with_memory_of(&values.tables))
