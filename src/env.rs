@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `CLGRAPH_PATH` | at finalize | `auto`, `native`, `replay`, `gated` or `queues`: the execution path, unless the program sets one |
 //! | `CLGRAPH_LOOPS` | at finalize | `auto`, `host-decided` or `ahead`: how loops run, unless the program says so |
+//! | `CLGRAPH_FUSE` | at finalize | `off` or `now`: whether small launches are fused, unless the program says so |
 //! | `CLGRAPH_TUNING_CACHE` | at finalize | the file that keeps the measurements of the automatic path, unless the program names one |
 //! | `CLGRAPH_DUMP` | at finalize | a folder: each finalize writes its report and its graph there |
 //! | `CLGRAPH_GLOBALS` | when a program with device globals is built | `named`, `kernel` or `argument`: how kernels access device globals, unless the program sets it |
@@ -66,6 +67,11 @@ pub(crate) fn path() -> Option<String> {
 /// Returns the text of `CLGRAPH_LOOPS`.
 pub(crate) fn loops() -> Option<String> {
     variable("CLGRAPH_LOOPS")
+}
+
+/// Returns the text of `CLGRAPH_FUSE`.
+pub(crate) fn fuse() -> Option<String> {
+    variable("CLGRAPH_FUSE")
 }
 
 /// Returns the text of `CLGRAPH_GLOBALS`.

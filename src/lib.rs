@@ -208,6 +208,7 @@
 //! | variable | what it does |
 //! |---|---|
 //! | `CLGRAPH_LOOPS` | `auto`, `host-decided` or `ahead`: sets how loops run ([`Loops`]) if the program leaves it to clgraph |
+//! | `CLGRAPH_FUSE` | `off` or `now`: whether small launches are fused ([`Fuse`]), unless the program says so |
 //! | `CLGRAPH_PATH` | `auto`, `native`, `replay`, `gated` or `queues`: sets the [`Path`] if the program leaves it to clgraph |
 //! | `CLGRAPH_GLOBALS` | `named`, `kernel` or `argument`: sets how kernels reach device globals ([`GlobalAccess`]) if the program leaves it to clgraph |
 //! | `CLGRAPH_TUNING_CACHE` | names a file that keeps what the automatic path has found, if the program names none ([`Finalize::tuning_cache`]) |
@@ -356,7 +357,7 @@ pub use error::{
     UpdateError, WorkGroupError,
 };
 pub use exec::{
-    Branch, Condition, ControlHandle, Dependency, Executable, Finalize, Loop, Loops, Progress, RepeatNode,
+    Branch, Condition, ControlHandle, Dependency, Executable, Finalize, Fuse, Loop, Loops, Progress, RepeatNode,
     RepeatWhileNode, SubGraph, SubGraphNode, Submission, SubmissionFuture, Submit, SwitchNode, UserEvent, WaitFor,
     WhenNode,
 };
@@ -374,9 +375,9 @@ pub use images::{
 pub use plan::{CommandKind, Exclusion, Path, PathReason};
 pub use record::{Detached, Event, ExecuteKernel, ExecutionStatus, KernelArg, PendingRead, Queue, QueueState, Queues};
 pub use report::{
-    AllocationReport, Clock, ExcludedPath, HostDecided, HostNodeReport, LoopReport, MemoryReport, NodeProfile, Profile,
-    RanOn, Report, SegmentReport, StrategyReport, SubGraphReport, TitleProfile, Trace, TuningReport, TuningState,
-    UpdateReport,
+    AllocationReport, Clock, ExcludedPath, FusedForm, FusedReport, HostDecided, HostNodeReport, LoopReport,
+    MemoryReport, NodeProfile, NotFusedReport, Profile, RanOn, Report, SegmentReport, StrategyReport, SubGraphReport,
+    TitleProfile, Trace, TuningReport, TuningState, UpdateReport, WhyNotFused,
 };
 
 /// The programs of the README and of the guide, as tests. `tests/documents.rs` checks that every page is here.
@@ -414,6 +415,9 @@ mod documents {
 
     #[doc = include_str!("../docs/guide/from_python.md")]
     struct FromPython;
+
+    #[doc = include_str!("../docs/guide/fusion.md")]
+    struct Fusion;
 
     #[doc = include_str!("../docs/guide/host_tasks.md")]
     struct HostTasks;

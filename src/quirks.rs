@@ -190,6 +190,36 @@ pub(crate) fn must_free_late(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl && caps.driver_version.starts_with("7.")
 }
 
+/// PoCL on a CPU (3.1 and 6.0): `get_global_size(3)` and its like are 0. OpenCL says 1 (OpenCL C 3.0, section 6.15.1), as do PoCL 7.1
+/// and others.
+///
+/// Returns what kernels get for the sizes of a dimension that does not exist.
+pub(crate) fn size_of_a_fourth_dimension(caps: &Caps) -> u32 {
+    let is_old = driver(caps) == Driver::Pocl && !caps.driver_version.starts_with("7.");
+    u32::from(!is_old)
+}
+
+/// PoCL on a CPU (3.1 and 6.0): its compiler vectorizes some loops wrongly in which an index wraps, such as `s[(i * 3) % 256]` for `i`
+/// from 0 to 214: they read beyond the memory.
+pub(crate) fn vectorizes_loops_rightly(caps: &Caps) -> bool {
+    driver(caps) != Driver::Pocl || caps.driver_version.starts_with("7.")
+}
+
+/// PoCL on a CPU (3.1 to 7.1): one work-item that loops over the work-items of a kernel is faster than a work-group. On rusticl
+/// (llvmpipe) and on GPUs a work-group is. On Intel's CPU runtime (2026.2) it depends on the kernel, and the compiler crashes on some
+/// loops over work-items, with the process.
+pub(crate) fn fuses_by_one_item(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl
+}
+
+/// Intel's CPU runtime (2026.2): the vector and the scalar versions of these functions differ in the last bits, so a loop over
+/// work-items computes other bits than the work-items do.
+///
+/// Returns how the names of such functions begin.
+pub(crate) fn rounds_otherwise_in_fused_kernels(caps: &Caps) -> Option<&'static [&'static str]> {
+    (driver(caps) == Driver::IntelCpu).then_some(&["rsqrt", "native_", "half_"])
+}
+
 /// PoCL on a CPU (3.1 to 7.1): a kernel with a barrier, or with a function that works on groups, is compiled wrongly if another
 /// kernel calls it under a condition: wrong results, or the process ends. One with local variables and no barrier too: groups
 /// that run at once share them. Calls without any of that are right.

@@ -326,6 +326,8 @@ fn what_cannot_go_ahead_is_named() {
     type IsRight<'a> = &'a dyn Fn(&Option<HostDecided>) -> bool;
     let has_room = "kernel void down(global uint *left) { local uint room[1]; room[0] = *left; *left = room[0] - 1; }";
     let has_room = text("", has_room);
+    let hides_room = "typedef local volatile uint room_t; kernel void down(global uint *left) { room_t room[1]; room[0] = *left; *left = room[0] - 1; }";
+    let hides_room = text("", hides_room);
     // PoCL compiles calls of such kernels wrongly.
     let is_pocl = bench.queue.device().caps().platform == "Portable Computing Language";
     let shares: IsRight<'_> = &|why| match why {
@@ -375,6 +377,13 @@ fn what_cannot_go_ahead_is_named() {
             Box::new(|graph| {
                 // SAFETY: as above.
                 _ = unsafe { graph.kernel(&has_room).read_write(&left).range(1).work_group(1).add().unwrap() }
+            }),
+            shares,
+        ),
+        (
+            Box::new(|graph| {
+                // SAFETY: as above.
+                _ = unsafe { graph.kernel(&hides_room).read_write(&left).range(1).work_group(1).add().unwrap() }
             }),
             shares,
         ),
@@ -581,4 +590,26 @@ fn inputs_and_results_of_a_body_go_ahead() {
     }
     let [host, ahead, auto] = all.map(|(.., seen)| seen.lock().unwrap().clone());
     assert!(host.iter().filter(|seen| seen.len() == LEN).count() == turned && host == ahead && host == auto);
+}
+
+/// Rule K7: the lines of a source have the same numbers in turns ahead, also behind empty ones.
+#[test]
+fn lines_keep_their_numbers() {
+    let bench = Bench::new();
+    let source = "\n\n  \n#if __LINE__ == 4\n#define V 5\n#else\n#define V 6\n#endif\n\
+        kernel void down(global uint *left, global uint *sum) { *left -= 1; *sum += V + __LINE__; }\n\n";
+    let down = Program::from_source(&bench.queue, source).unwrap().kernel("down").unwrap();
+    let (left, sum) = (bench.buffer(&[0]), bench.buffer(&[0]));
+    let graph = bench.graph();
+    // SAFETY: one work-item, and one element of each.
+    unsafe { graph.kernel(&down).read_write(&left).read_write(&sum).range(1).add() }.unwrap();
+    let body = graph.finalize(Finalize::new()).unwrap();
+    for loops in [Loops::HostDecided, Loops::Ahead] {
+        let graph = bench.graph();
+        graph.fill(&left, 5_u32).add().unwrap();
+        graph.fill(&sum, 0_u32).add().unwrap();
+        graph.repeat_while(&left, &body).add().unwrap();
+        graph.finalize(Finalize::new().loops(loops)).unwrap().submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+        assert_eq!(bench.content(&sum), [5 * (5 + 9)], "{loops:?}");
+    }
 }

@@ -92,7 +92,37 @@ pub fn enqueue(queue: &Queue, kernels: impl Iterator<Item = cl_kernel>) -> Resul
     Ok(())
 }
 
-/// The same with an event of each, released at once.
+/// Kernels of a size, and of a work-group if one is given.
+pub fn enqueue_sized(
+    queue: &Queue,
+    kernels: impl Iterator<Item = cl_kernel>,
+    items: usize,
+    group: Option<usize>,
+) -> Result<(), Failure> {
+    let functions = functions()?;
+    let local = group.as_ref().map_or(ptr::null(), ptr::from_ref);
+    for kernel in kernels {
+        let (none, size) = (ptr::null(), &raw const items);
+        // SAFETY: live objects, one dimension, no lists.
+        let status = unsafe {
+            (functions.clEnqueueNDRangeKernel)(
+                queue.raw(),
+                kernel,
+                1,
+                none,
+                size,
+                local,
+                0,
+                ptr::null(),
+                ptr::null_mut(),
+            )
+        };
+        check("clEnqueueNDRangeKernel", status)?;
+    }
+    Ok(())
+}
+
+/// [`enqueue`] with an event of each, released at once.
 pub fn enqueue_with_events(queue: &Queue, kernels: impl Iterator<Item = cl_kernel>) -> Result<(), Failure> {
     let functions = functions()?;
     kernels.into_iter().try_for_each(|kernel| launch_with_event(functions, queue, kernel))

@@ -13,6 +13,7 @@ use crate::changes::What;
 use crate::children;
 use crate::control;
 use crate::cuda;
+use crate::fused;
 use crate::globals;
 use crate::host_tasks;
 use crate::loads;
@@ -66,6 +67,9 @@ pub enum Scenario {
     /// A loop that a number in memory ends: turns of some kernels, of one work-item or of about 100 us, by a loop by hand
     /// that reads the number before each turn; by enqueuing as many turns without reading it; and as a graph
     Loop,
+    /// Chains of small kernels with buffers and numbers of their own: by a loop by hand, by a fused kernel by hand, and as a
+    /// graph, fused and not
+    Fused,
     /// A copy, and so many times the sine of 65 536 numbers from buffer to buffer
     Sine,
     /// A hundred kernels of 100 us one after another
@@ -221,6 +225,17 @@ impl Scenario {
                     for width in [1, 4, 16].into_iter().filter(|_| effort == Effort::Full || turns == 10) {
                         let variants = control::variants(&setting.queue, turns, width, rounds)?;
                         results.add(driver, name, width, interleave(variants, effort, width)?);
+                    }
+                }
+            }
+            Self::Fused => {
+                for body in fused::BODIES {
+                    for (name, items) in body.names.into_iter().zip([64, 1024]) {
+                        let full = effort == Effort::Full && name.starts_with("light");
+                        for n in [4, 32, 256, 1000].into_iter().filter(|n| full || *n <= 32) {
+                            let variants = fused::variants(&setting.queue, body, items, n)?;
+                            results.add(driver, name, n, interleave(variants, effort, n)?);
+                        }
                     }
                 }
             }

@@ -53,6 +53,17 @@ typedef enum clg_status {
     CLG_DEFECT = 8,
 } clg_status;
 
+// Whether small launches become one: a kernel that does what they do, one after the other. Memory and results stay the same, to the
+// last bit.
+typedef enum clg_fuse {
+    // They do not, unless the environment variable CLGRAPH_FUSE says so.
+    CLG_FUSE_DEFAULT = 0,
+    // Each launch is a launch.
+    CLG_FUSE_OFF = 1,
+    // Fused kernels are built when the graph is finalized. The report says what is not fused, and why.
+    CLG_FUSE_NOW = 2,
+} clg_fuse;
+
 // How a loop runs that a condition ends.
 typedef enum clg_loops {
     // clgraph times both ways, and takes the faster one.
@@ -640,6 +651,8 @@ typedef struct clg_finalize_options {
     const char *tuning_cache;
     // How loops run that a condition ends: a `clg_loops`.
     int32_t loops;
+    // Whether small launches become one: a `clg_fuse`.
+    int32_t fuse;
 } clg_finalize_options;
 
 // Data of a write, for one submission.

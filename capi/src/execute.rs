@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use rust::{
-    Event, EventSignal, EventWait, Executable, Finalize, Graph, HostRead, HostWrite, Loops, Node, Path, Queue,
+    Event, EventSignal, EventWait, Executable, Finalize, Fuse, Graph, HostRead, HostWrite, Loops, Node, Path, Queue,
     SubGraph, Submit, UserEvent,
 };
 
@@ -69,6 +69,19 @@ pub enum clg_loops {
     CLG_LOOPS_AHEAD = 2,
 }
 
+/// Whether small launches become one: a kernel that does what they do, one after the other. Memory and results stay the same, to the
+/// last bit.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum clg_fuse {
+    /// They do not, unless the environment variable CLGRAPH_FUSE says so.
+    CLG_FUSE_DEFAULT = 0,
+    /// Each launch is a launch.
+    CLG_FUSE_OFF = 1,
+    /// Fused kernels are built when the graph is finalized. The report says what is not fused, and why.
+    CLG_FUSE_NOW = 2,
+}
+
 /// Options of finalizing. All zeros are the defaults.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -94,6 +107,8 @@ pub struct clg_finalize_options {
     pub tuning_cache: *const c_char,
     /// How loops run that a condition ends: a `clg_loops`.
     pub loops: i32,
+    /// Whether small launches become one: a `clg_fuse`.
+    pub fuse: i32,
 }
 
 /// Data of a write, for one submission.
@@ -195,6 +210,13 @@ pub unsafe extern "C" fn clg_graph_finalize(
                 _ if is(clg_loops::CLG_LOOPS_AHEAD) => Loops::Ahead,
                 other => return Err(Failure::invalid(format!("{other} is no way of loops (clg_loops)"))),
             });
+            let is = |fuse: clg_fuse| options.fuse == fuse as i32;
+            finalize = match options.fuse {
+                _ if is(clg_fuse::CLG_FUSE_DEFAULT) => finalize,
+                _ if is(clg_fuse::CLG_FUSE_OFF) => finalize.fuse(Fuse::Off),
+                _ if is(clg_fuse::CLG_FUSE_NOW) => finalize.fuse(Fuse::Now),
+                other => return Err(Failure::invalid(format!("{other} says nothing of fusing (clg_fuse)"))),
+            };
             if options.updatable.is_set() {
                 finalize = finalize.updatable();
             }

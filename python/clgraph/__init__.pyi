@@ -85,6 +85,7 @@ _Events: TypeAlias = _EventLike | Iterable[_EventLike]
 _Detail: TypeAlias = Literal["brief", "full", "verbose"]
 _Path: TypeAlias = Literal["auto", "native", "replay", "gated", "queues"]
 _Loops: TypeAlias = Literal["auto", "host-decided", "ahead"]
+_Fuse: TypeAlias = Literal["off", "now"]
 _MapMode: TypeAlias = Literal["read", "write", "discard"]
 
 class Error(Exception):
@@ -472,6 +473,7 @@ class Graph:
         allow_conflicts: bool = False,
         separate_memory: bool = False,
         loops: _Loops | None = None,
+        fuse: _Fuse | None = None,
     ) -> Executable: ...
     def to_dot(self, detail: _Detail = "brief") -> str: ...
     def to_svg(self, detail: _Detail = "brief") -> str: ...

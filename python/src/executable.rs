@@ -3,7 +3,7 @@
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use rust::{Event, EventSignal, EventWait, HostWrite, Loops, Path, Submit};
+use rust::{Event, EventSignal, EventWait, Fuse, HostWrite, Loops, Path, Submit};
 
 use crate::device::Device;
 use crate::errors::{invalid, type_of, wrong_type};
@@ -40,6 +40,11 @@ fn loops(name: &str) -> PyResult<Loops> {
         .ok_or_else(|| invalid(format!("{name:?} is no way of loops: \"auto\", \"host-decided\" or \"ahead\"")))
 }
 
+/// Whether launches are fused, by name.
+fn fuse(name: &str) -> PyResult<Fuse> {
+    Fuse::named(name).ok_or_else(|| invalid(format!("{name:?} says nothing of fusing: \"off\" or \"now\"")))
+}
+
 /// What `Graph.finalize` is asked for.
 pub(crate) struct Asked<'a> {
     pub(crate) updatable: bool,
@@ -52,6 +57,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) allow_conflicts: bool,
     pub(crate) separate_memory: bool,
     pub(crate) loops: Option<&'a str>,
+    pub(crate) fuse: Option<&'a str>,
 }
 
 impl Asked<'_> {
@@ -65,6 +71,9 @@ impl Asked<'_> {
     ) -> PyResult<Executable> {
         let mut options = rust::Finalize::new().path(path(self.path.unwrap_or("auto"))?).autotune(self.autotune);
         options = options.loops(loops(self.loops.unwrap_or("auto"))?);
+        if let Some(name) = self.fuse {
+            options = options.fuse(fuse(name)?);
+        }
         if self.updatable {
             options = options.updatable();
         }

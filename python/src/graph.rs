@@ -536,10 +536,11 @@ impl Graph {
     /// the automatic path has found. `autotune`: whether the automatic path times submissions. `allow_conflicts`: nodes
     /// may use the same memory without an order. `separate_memory`: allocations of the graph share no bytes. `loops`: how loops
     /// run that a condition ends, "auto", "host-decided" (the host reads the condition before each turn) or "ahead" (several
-    /// turns are enqueued before that, where they can be).
+    /// turns are enqueued before that, where they can be). `fuse`: whether small launches become one kernel that does what they
+    /// do, "off" or "now" (built here, which takes a second or more).
     #[pyo3(signature = (*, updatable=false, profiling=false, path=None, result_slots=None, commands_per_buffer=None,
                         tuning_cache=None, autotune=true, allow_conflicts=false, separate_memory=false,
-                        loops=None))]
+                        loops=None, fuse=None))]
     fn finalize(
         &self,
         py: Python<'_>,
@@ -553,6 +554,7 @@ impl Graph {
         allow_conflicts: bool,
         separate_memory: bool,
         loops: Option<&str>,
+        fuse: Option<&str>,
     ) -> PyResult<Executable> {
         let asked = executable::Asked {
             updatable,
@@ -565,6 +567,7 @@ impl Graph {
             allow_conflicts,
             separate_memory,
             loops,
+            fuse,
         };
         asked.finalize(py, &self.graph, self.queue.as_deref(), &self.held)
     }

@@ -463,3 +463,17 @@ def test_a_function_adds_nodes_to_the_graph_and_other_threads_run(queue, numbers
     recorder.when(on, lambda queue: ticks.append(2))
     timer.join()
     assert ticks == [1, 2]
+
+
+def test_small_launches_are_fused(graph, numbers, adding):
+    data = numbers(0)
+    for amount in (1, 2, 3):
+        graph.sub_graph(adding((data, amount)))
+    read = graph.read(data)
+    for fuse in (None, "off", "now"):
+        executable = graph.finalize(fuse=fuse)
+        run = executable.submit()
+        assert run[read][0] % 6 == 0
+        assert ("fused      3 launches by one work-" in str(executable.report)) == (fuse == "now")
+    with pytest.raises(clgraph.InvalidError):
+        graph.finalize(fuse="fast")

@@ -33,7 +33,8 @@ pub(in crate::exec) struct Finalized {
     pub(in crate::exec) events_at: Vec<NodeId>,
     /// The branches and loops in the order of the graph's nodes, by their handles.
     pub(in crate::exec) controls: Arc<[(Port, Turns)]>,
-    /// The graph with its loops, for graphs that have the executable in them. None if no loop was unrolled.
+    /// The graph as it was built, for graphs that have the executable in them. None if it is planned as it is: no loop was unrolled,
+    /// and nothing was fused.
     pub(in crate::exec) rolled: Option<Flat>,
     /// The results of earlier searches: whether the first node is after the second.
     pub(in crate::exec) reachable: Mutex<FxHashMap<(NodeId, NodeId), bool>>,
@@ -65,15 +66,18 @@ impl PartitionsOf {
         if plan.main().tasks.is_empty() {
             return parts;
         }
+        let mut reads = Vec::new();
         for node in ir.ids() {
             let part = (node, plan.place_of[node.index()]);
             match ir.command(node) {
-                // Results are numbered as reads come.
-                Command::Read { .. } => parts.reads.push(part),
+                Command::Read { output, .. } => reads.push((*output, part)),
                 Command::Write { data, .. } => drop(parts.writes.insert(*data, part)),
                 _ => {}
             }
         }
+        // By number of the result. A pass may have given reads another order.
+        reads.sort_unstable_by_key(|(output, _)| *output);
+        parts.reads = reads.into_iter().map(|(_, part)| part).collect();
         parts
     }
 }

@@ -35,7 +35,7 @@ pub(crate) mod submit;
 pub(crate) mod tune;
 pub(crate) mod update;
 
-pub use build::options::{Finalize, Loops};
+pub use build::options::{Finalize, Fuse, Loops};
 pub use control_node::{Branch, Condition, ControlHandle, Loop, RepeatNode, RepeatWhileNode, SwitchNode, WhenNode};
 pub use executable::Executable;
 pub use sub_graph::{SubGraph, SubGraphNode};

@@ -76,7 +76,7 @@ impl SubGraphNode<'_> {
 
 impl CurrentValues for Inner {
     fn flat(&self) -> Flat {
-        // Nothing changes the values of an executable with unrolled loops.
+        // Nothing changes the values of an executable with unrolled loops or fused nodes.
         let rolled = self.fixed.rolled.clone();
         rolled.unwrap_or_else(|| Flat::of(Arc::clone(&self.lock_state().values.tables), self.fixed.origins.clone()))
     }

@@ -8,16 +8,17 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
-use crate::command::Command;
+use crate::cl::objects::kernel::Kernel;
+use crate::command::{Arg, Command, Grid};
 use crate::graph::nodes::command_group::{Alternative, Group};
 use crate::graph::ports::Written;
 use crate::graph::tables::Tables;
 use crate::graph::writer::{Index, Writer};
 use crate::ir::{
-    Access, DataId, ExternalId, Ir, KernelId, Mode, NativeId, NodeId, ResultId, RootId, SamplerId, TaskId, View,
-    ViewId, ViewKind,
+    Access, DataId, ExternalId, Ir, KernelDecl, KernelId, Mode, NativeId, NodeId, ResultId, RootId, SamplerId, TaskId,
+    View, ViewId, ViewKind,
 };
-use crate::lower::{self, Origin, Output, Source, Unrolled};
+use crate::lower::{self, Chains, Fused, Need, Origin, Output, Source, Unrolled};
 
 /// A graph without sub-graphs.
 #[derive(Clone, Debug)]
@@ -46,11 +47,16 @@ impl Origins {
         nodes.iter().map(move |node| written.as_ref().map_or(*node, |written| written[node.index()].0))
     }
 
-    /// By node of the graph: its first flat node, and the number of its flat nodes. `None` if nothing was inlined.
+    /// By node of the graph: its first flat node, and the number of its flat nodes. `None` if nothing was inlined, or if nodes were
+    /// fused: then those of one node are not beside each other.
     pub(crate) fn written(&self) -> Option<Vec<(NodeId, u32)>> {
         let mut written: Vec<(NodeId, u32)> = Vec::new();
         for (at, origin) in (0..).zip(self.0.as_ref()?.iter()) {
-            if origin.node.index() == written.len() {
+            let is_new = origin.node.index() == written.len();
+            if !is_new && origin.node.index() + 1 != written.len() {
+                return None;
+            }
+            if is_new {
                 written.push((NodeId(at), 0));
             }
             if let Some((_, count)) = written.last_mut() {
@@ -92,6 +98,52 @@ impl Flat {
         let origins = origins.iter().map(|old| self.origins.of(*old));
         let origins = Origins(Some(origins.collect()));
         Some((Self::of(Arc::new(tables), origins), turns))
+    }
+
+    /// Writes fused kernels in the places of chains. Returns `None` if there are none, or if a table is full.
+    pub(crate) fn fused(&self, chains: &Chains, built: Vec<Option<FusedChain>>) -> Option<Self> {
+        if built.iter().all(Option::is_none) {
+            return None;
+        }
+        let mut tables = (*self.tables).clone();
+        let mut commands = Vec::with_capacity(built.len());
+        let mut labels = Vec::with_capacity(built.len());
+        for (chain, built) in chains.chains.iter().zip(built) {
+            let Some(FusedChain { kernel, grid, label }) = built else {
+                commands.push(None);
+                labels.push(None);
+                continue;
+            };
+            let mut args = Vec::with_capacity(chain.needs.len());
+            for need in &chain.needs {
+                args.push(match need {
+                    Need::Memory(view) => Arg::Memory(*view),
+                    Need::Value(_, bytes) => Arg::Value(tables.ir.push_bytes(bytes)?),
+                    Need::Size(size) => Arg::Value(tables.ir.push_bytes(&size.to_ne_bytes())?),
+                });
+            }
+            let args = tables.ir.push_args(args.into_iter())?;
+            let id = KernelId(tables.kernels.len() as u32);
+            tables.ir.kernels.push(KernelDecl { name: kernel.shared_name(), built: true, checked: true });
+            tables.kernels.push(kernel);
+            commands.push(Some(Command::Kernel { kernel: id, args, grid, bound: None, prints: false }));
+            labels.push(Some(label));
+        }
+        let Fused { ir, origins } = chains.write(&tables.ir, &commands)?;
+        tables.ir = ir;
+        (tables.groups, tables.group_of) = (Vec::new(), FxHashMap::default());
+        let first = |of: &Vec<NodeId>| of.first().copied().unwrap_or(NodeId(0));
+        let old = std::mem::take(&mut tables.labels);
+        for (new, of) in (0..).map(NodeId).zip(&origins) {
+            let chain = chains.chains.iter().position(|chain| of.len() > 1 && chain.launches.first() == of.first());
+            let label = match chain {
+                Some(chain) => labels[chain].clone(),
+                None => old.get(&first(of)).cloned(),
+            };
+            tables.labels.extend(label.map(|label| (new, label)));
+        }
+        let origins = origins.iter().map(|of| self.origins.of(first(of)));
+        Some(Self::of(Arc::new(tables), Origins(Some(origins.collect()))))
     }
 
     /// Returns the graph with the memory that an executable has placed for its allocations, whose tables have the same views.
@@ -145,6 +197,13 @@ impl Flat {
             merged
         })
     }
+}
+
+/// A fused kernel, and how it is launched.
+pub(crate) struct FusedChain {
+    pub(crate) kernel: Kernel,
+    pub(crate) grid: Grid,
+    pub(crate) label: Arc<str>,
 }
 
 /// The tables of a flat graph while they are written: gives the objects of the sources their numbers.

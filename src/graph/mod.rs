@@ -37,7 +37,7 @@ mod writer;
 
 pub use drawing::DrawingDetail;
 pub(crate) use drawing::{not_written, readable, to_dot, to_svg, write};
-pub(crate) use flat::{Flat, Origins};
+pub(crate) use flat::{Flat, FusedChain, Origins};
 pub(crate) use nodes::after::{After, after_methods};
 pub(crate) use nodes::argument::LaunchRef;
 pub use nodes::argument::{BufferArg, Pixels, ValueArg};

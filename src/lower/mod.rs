@@ -9,6 +9,7 @@
 //! | `mod.rs` | [`Output`], the graph that a pass makes |
 //! | `inline.rs` | the pass that replaces sub-graphs, and the bodies of branches and loops, by their nodes |
 //! | `unroll.rs` | the pass that replaces short loops with a known number of turns by their turns |
+//! | `fuse.rs` | the pass that puts one node in the place of launches that one kernel does; `fuse_tests.rs`: its tests |
 //! | `tests.rs` | graphs as text before and after a pass, without a device |
 //!
 //! `CLGRAPH_DUMP` writes the graph as text (`ir/text.rs`) as it was built, and after each pass, or a line that the pass
@@ -19,11 +20,15 @@
 //!
 //! Invariants: a pass changes no graph that it reads, and recurses over none. Rules: N1 to N3.
 
+mod fuse;
+#[cfg(test)]
+mod fuse_tests;
 mod inline;
 #[cfg(test)]
 mod tests;
 mod unroll;
 
+pub(crate) use fuse::{Chain, Chains, Fused, Need, Piece, chains};
 pub(crate) use inline::{OWN, Origin, inline, translate};
 #[cfg(test)]
 pub(crate) use unroll::Repeat;

@@ -2,15 +2,18 @@
 //!
 //! [`tokens`] splits the text, [`source`] reads it as declarations with the [`words`] that matter, [`unreadable`] says why one is not
 //! read, and [`guard`] writes kernels that call the kernels of a source
-//! only if a number in memory is not zero. There is no preprocessor here: conditions count as true and false at once, and macros are
+//! only if a number in memory is not zero. [`fused`] writes kernels that do what several launches do. There is no preprocessor here: conditions count as true and false at once, and macros are
 //! looked at, not expanded. What this cannot see through it refuses, with a reason: it never calls a source harmless that it has
 //! not read to the end.
 
+pub(crate) mod fused;
 pub(crate) mod guard;
 pub(crate) mod source;
 mod tokens;
 pub(crate) mod unreadable;
 mod words;
 
+#[cfg(test)]
+mod fused_tests;
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,17 @@
 //! Reads a source as declarations: which kernels it defines, and what keeps them from being called by another kernel.
 
+mod kernel;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+pub(crate) use kernel::{KernelText, NotItem, ParamKind};
+
 use super::tokens::{NotSplit, Token, TokenKind, plain_directive, split};
 use super::unreadable::Unreadable;
-use super::words::{DECLARING, KEYWORDS, QUALIFIERS, WAITING, check_word, divides, is_mangled, is_type, is_word};
+use super::words::{
+    DECLARING, KEYWORDS, LOCAL, QUALIFIERS, WAITING, check_word, divides, is_mangled, is_type, is_word,
+};
 
 /// What a source has.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +19,7 @@ pub(crate) struct Source {
     kernels: BTreeMap<String, Result<KernelText, Unreadable>>,
     /// The words of functions and macros, by name. Functions of one name count as one.
     words: BTreeMap<String, BTreeSet<String>>,
+    macros: BTreeSet<String>,
 }
 
 /// What a kernel and the functions that it reaches may do.
@@ -23,16 +30,6 @@ pub(crate) struct Effects {
     pub(crate) may_wait: bool,
     /// Whether they may see how work-items are divided into groups.
     pub(crate) may_see_groups: bool,
-}
-
-/// How a kernel is declared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct KernelText {
-    /// Its attributes.
-    pub(super) attributes: String,
-    /// The parameters, without parentheses.
-    pub(super) params: String,
-    pub(super) names: Vec<String>,
 }
 
 /// A macro of the source or of the build options.
@@ -64,6 +61,7 @@ impl Source {
         reader.directives(&tokens)?;
         reader.words(&tokens)?;
         reader.declarations(&tokens)?;
+        reader.found.macros = reader.macros.into_keys().collect();
         Ok(reader.found)
     }
 
@@ -79,7 +77,7 @@ impl Source {
             for word in self.words.get(name).into_iter().flatten() {
                 // Some drivers do not give a kernel that is called local variables of its own for each group.
                 effects.may_wait |= WAITING.iter().any(|part| word.contains(part)) || is_mangled(word);
-                effects.may_wait |= matches!(word.as_str(), "local" | "__local");
+                effects.may_wait |= LOCAL.contains(&word.as_str());
                 effects.may_see_groups |= effects.may_wait || divides(word);
                 if seen.insert(word) {
                     open.push(word);
@@ -302,6 +300,7 @@ impl<'a> Reader<'a> {
                 TokenKind::Directive => return Err(Unreadable::ConditionalBraces),
                 TokenKind::Mark(b';') => {
                     self.check_declaration(&shape)?;
+                    self.local_names(&tokens[begin..at]);
                     return Ok(at + 1);
                 }
                 TokenKind::Mark(b'(') => {
@@ -362,6 +361,25 @@ impl<'a> Reader<'a> {
         }
         // Something without an end.
         Err(Unreadable::Unbalanced)
+    }
+
+    /// The names in a declaration that has local memory, such as that of a type, stand for local memory.
+    fn local_names(&mut self, tokens: &[Token]) {
+        let (mut seen, mut open) = (BTreeSet::new(), Vec::new());
+        open.extend(tokens.iter().filter_map(|token| self.word(token)).map(str::to_owned));
+        let own: Vec<String> = open.clone();
+        while let Some(word) = open.pop() {
+            if seen.insert(word.clone()) {
+                open.extend(self.pieces(&word).map(str::to_owned));
+                // Types that are made of others.
+                open.extend(self.found.words.get(&word).into_iter().flatten().cloned());
+            }
+        }
+        if seen.iter().any(|word| LOCAL.contains(&word.as_str())) {
+            for name in own.into_iter().filter(|name| !KEYWORDS.contains(&name.as_str()) && !is_type(name)) {
+                self.found.words.entry(name).or_default().insert("local".to_owned());
+            }
+        }
     }
 
     /// A macro at program scope must not be able to declare anything by itself.
@@ -472,79 +490,10 @@ impl<'a> Reader<'a> {
         if !shape.words.iter().any(|word| matches!(*word, "kernel" | "__kernel")) {
             return Ok(());
         }
-        let end = tokens[body.end - 1].at.end;
-        let read = self.kernel(name, shape, &tokens[params], tokens, end);
+        let read = self.kernel(name, shape, tokens, params, body);
         let twice = self.found.kernels.contains_key(name);
         self.found.kernels.insert(name.to_owned(), if twice { Err(Unreadable::Twice) } else { read });
         Ok(())
-    }
-
-    /// A word must mean the same at the end of the source as where the kernel is, through all macros.
-    fn check_later(&self, word: &str, end: usize) -> Result<(), Unreadable> {
-        let later = |at: Option<&usize>| at.is_some_and(|at| *at > end);
-        let (mut seen, mut open) = (BTreeSet::from([word]), vec![word]);
-        while let Some(name) = open.pop() {
-            let of = self.macros.get(name);
-            if later(self.undefined.get(name)) || later(of.and_then(|of| of.last.as_ref())) {
-                return Err(Unreadable::Redefined(name.to_owned()));
-            }
-            for piece in of.into_iter().flat_map(|of| &of.body) {
-                if let Piece::Word(inner) = piece
-                    && seen.insert(inner)
-                {
-                    open.push(inner);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads the parameters of a kernel. `params` has its parentheses.
-    fn kernel(
-        &self,
-        own_name: &str,
-        shape: &Shape<'a>,
-        params: &[Token],
-        tokens: &[Token],
-        end: usize,
-    ) -> Result<KernelText, Unreadable> {
-        let inside = &params[1..params.len() - 1];
-        let text = |tokens: &[Token]| {
-            let words: Vec<&str> = tokens.iter().map(|token| &self.text[token.at.clone()]).collect();
-            words.join(" ")
-        };
-        let mut names = Vec::new();
-        let one_by_one = inside.split(|token| token.kind == TokenKind::Mark(b','));
-        let is_empty = matches!(inside, []) || matches!(inside, [only] if self.word(only) == Some("void"));
-        for param in one_by_one.filter(|_| !is_empty) {
-            let plain = |token: &Token| matches!(token.kind, TokenKind::Word | TokenKind::Mark(b'*'));
-            let words = param.iter().filter(|token| token.kind == TokenKind::Word).count();
-            if !param.iter().all(plain) || words < 2 {
-                return Err(Unreadable::Params);
-            }
-            let Some(name) = param.last().and_then(|last| self.word(last)) else { return Err(Unreadable::Params) };
-            for word in param.iter().filter_map(|token| self.word(token)) {
-                self.check_macro(word).map_err(|_| Unreadable::Params)?;
-                self.check_later(word, end)?;
-            }
-            if self.macros.contains_key(name)
-                || name == own_name
-                || is_type(name)
-                || names.iter().any(|known| known == name)
-            {
-                return Err(Unreadable::Params);
-            }
-            names.push(name.to_owned());
-        }
-        for word in
-            shape.attributes.iter().flat_map(|range| &tokens[range.clone()]).filter_map(|token| self.word(token))
-        {
-            self.check_later(word, end)?;
-        }
-        let attributes = shape.attributes.iter().map(|range| format!("__attribute__{}", text(&tokens[range.clone()])));
-        let attributes: Vec<String> = attributes.collect();
-        let params = if is_empty { String::new() } else { text(inside) };
-        Ok(KernelText { attributes: attributes.join(" "), params, names })
     }
 }
 

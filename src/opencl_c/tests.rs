@@ -230,6 +230,21 @@ fn barriers_and_groups_are_seen_in_functions_and_macros() {
     let in_texts = "#define WAIT (g(\"/*\"), barrier(1), g(\"*/\"))\nkernel void f() { WAIT; }";
     assert_eq!(effects(in_texts), (true, true));
     assert_eq!(effects("kernel void f() { /* barrier */ \"barrier\"; }"), (false, false));
+    let hidden = [
+        "typedef local uint room_t; kernel void f() { room_t r[16]; }",
+        "typedef local uint room_t[16]; kernel void f() { room_t r; }",
+        "typedef local struct rooms rooms; kernel void f() { rooms r; }",
+        "typedef local uint *lp; typedef lp pair[2]; kernel void f(pair r) {}",
+        "struct s { local uint *p; }; kernel void f() { struct s a; }",
+        "#define SHARED local\ntypedef SHARED uint room_t; kernel void f() { room_t r[16]; }",
+        "kernel void f() { __attribute__((opencl_local)) uint r[16]; }",
+        "typedef __attribute__((address_space(3))) uint room_t; kernel void f() { room_t r[16]; }",
+    ];
+    for text in hidden {
+        let waits = read(text).map(|source| source.effects("f").may_wait);
+        assert!(waits.is_err() || waits == Ok(true), "{text}");
+        assert!(read(text).is_err() || read(text).unwrap().item("f").is_err(), "{text}");
+    }
     let by_option = Source::read("kernel void f() { WAIT; }", "-DWAIT=barrier(1)").unwrap();
     assert!(by_option.effects("f").may_wait);
 }

@@ -3,7 +3,7 @@
 use super::unreadable::Unreadable;
 
 /// Words that have to mean what they mean in OpenCL C, because kernels are declared or guarded by them.
-pub(super) const KEYWORDS: [&str; 33] = [
+pub(super) const KEYWORDS: [&str; 48] = [
     "kernel",
     "__kernel",
     "global",
@@ -37,10 +37,48 @@ pub(super) const KEYWORDS: [&str; 33] = [
     "sampler_t",
     "auto",
     "volatile",
+    "__attribute",
+    "noinline",
+    "reqd_work_group_size",
+    "barrier",
+    "CLK_GLOBAL_MEM_FENCE",
+    "get_work_dim",
+    "get_global_size",
+    "get_global_offset",
+    "get_global_linear_id",
+    "get_local_id",
+    "get_local_size",
+    "get_enqueued_local_size",
+    "get_local_linear_id",
+    "get_group_id",
+    "get_num_groups",
 ];
+
+/// Functions that tell a work-item where it is.
+pub(super) const IDS: [&str; 11] = [
+    "get_work_dim",
+    "get_global_id",
+    "get_global_size",
+    "get_global_offset",
+    "get_global_linear_id",
+    "get_local_id",
+    "get_local_size",
+    "get_enqueued_local_size",
+    "get_local_linear_id",
+    "get_group_id",
+    "get_num_groups",
+];
+
+/// Words that mean something else at another place in the source, or in another function.
+pub(super) const PLACES: [&str; 7] =
+    ["__LINE__", "__FILE__", "__COUNTER__", "__func__", "__FUNCTION__", "__PRETTY_FUNCTION__", "__INCLUDE_LEVEL__"];
 
 /// Parts of the names of functions by which a work-item waits for others of its group, or works with them.
 pub(super) const WAITING: [&str; 5] = ["barrier", "Barrier", "work_group", "sub_group", "wait_group"];
+
+/// Words for memory that the work-items of a group share.
+pub(super) const LOCAL: [&str; 6] =
+    ["local", "__local", "opencl_local", "__opencl_local__", "address_space", "__address_space__"];
 
 /// Words that the body of a macro must not have: it could declare something.
 pub(super) const DECLARING: [&str; 18] = [
@@ -130,7 +168,9 @@ pub(super) fn check_word(word: &str) -> Result<(), Unreadable> {
     if matches!(word, "enqueue_kernel" | "enqueue_marker") {
         return Err(Unreadable::Enqueues);
     }
-    if UNKNOWN.contains(&word) || word.starts_with("clgraph_loop_") || word.starts_with("clgraph_guarded_") {
+    if UNKNOWN.contains(&word)
+        || ["clgraph_loop_", "clgraph_guarded_", "clgraph_fuse"].iter().any(|own| word.starts_with(own))
+    {
         return Err(Unreadable::Keyword(word.to_owned()));
     }
     Ok(())

@@ -14,12 +14,14 @@
 //! Pictures of executables are in `exec/drawing.rs`. Rules: F1, M3 and Q1 to Q3.
 
 pub(crate) mod dump;
+pub(crate) mod fused;
 pub(crate) mod loops;
 pub(crate) mod memory_map;
 pub(crate) mod profile;
 pub(crate) mod summary;
 pub(crate) mod trace;
 
+pub use fused::{FusedForm, FusedReport, NotFusedReport, WhyNotFused};
 pub use loops::{HostDecided, LoopReport};
 pub use profile::{Clock, NodeProfile, Profile, RanOn, TitleProfile};
 pub use summary::{

@@ -13,6 +13,7 @@ use crate::handles::NodeKind;
 use crate::ir::NodeId;
 use crate::plan::{Exclusion, Path, PathReason, Plan, Segment};
 use crate::quirks::{self, Driver};
+use crate::report::fused::{FusedReport, NotFusedReport};
 use crate::report::loops::LoopReport;
 
 /// What finalize decided, and why. `Display` shows it as text.
@@ -58,6 +59,10 @@ pub struct Report {
     pub host_nodes: Vec<HostNodeReport>,
     /// The loops, also those inside bodies and sub-graphs, and how they run.
     pub loops: Vec<LoopReport>,
+    /// The launches that one kernel does together, and how ([`Finalize::fuse`](crate::Finalize::fuse)).
+    pub fused: Vec<FusedReport>,
+    /// The launches that are not fused although the program asks for it, and why.
+    pub not_fused: Vec<NotFusedReport>,
     /// How submissions are enqueued, and what the autotuner has found.
     pub tuning: TuningReport,
     /// The paths that submissions never take, although they were asked for or might be faster.
@@ -390,6 +395,8 @@ impl Report {
                 })
                 .collect(),
             loops: Vec::new(),
+            fused: Vec::new(),
+            not_fused: Vec::new(),
             tuning: TuningReport::default(),
             excluded: plan.excluded.iter().map(|(path, why)| ExcludedPath { path: *path, why: *why }).collect(),
             updates: plan.updatable.then(|| UpdateReport::new(device, plan)),
@@ -503,6 +510,19 @@ impl fmt::Display for Report {
         }
         for of in self.loops.iter().take(SHOWN) {
             writeln!(f, "loop       node {}: {of}", of.node)?;
+        }
+        for of in self.fused.iter().take(SHOWN) {
+            writeln!(f, "fused      {of}")?;
+        }
+        if let Some(rest) = self.fused.get(SHOWN..).filter(|rest| !rest.is_empty()) {
+            let launches = rest.iter().map(|of| of.nodes.len()).sum();
+            writeln!(f, "           and {} more, of {}", rest.len(), count(launches, "launch"))?;
+        }
+        for NotFusedReport { node, why } in self.not_fused.iter().take(SHOWN) {
+            writeln!(f, "not fused  node {node}: {why}")?;
+        }
+        if let Some(rest) = self.not_fused.get(SHOWN..).filter(|rest| !rest.is_empty()) {
+            writeln!(f, "           and {} more", rest.len())?;
         }
         writeln!(f, "kernels    {} with arguments set", count(self.kernel_objects, "object"))?;
         for (index, segment) in self.segments.iter().take(SHOWN).enumerate() {

@@ -7,37 +7,26 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::OnceLock;
 
-use opencl_sys::{CL_PROGRAM_BUILD_OPTIONS, CL_PROGRAM_SOURCE};
-
 use crate::cl::commands::command::ByRef;
 use crate::cl::completion::user_code::log_later;
 use crate::cl::memory::untyped::Mem;
-use crate::cl::objects::context::InContext;
 use crate::cl::objects::device::Device;
 use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::kernel_object::{KernelObject, KernelObjectError};
 use crate::cl::objects::program::Program;
 use crate::cl::objects::program_builder::ProgramBuilder;
-use crate::cl::query::info::{self, ask};
+use crate::cl::objects::program_source::{NotRewritten, ProgramSource};
 use crate::command::Arg;
 use crate::error::{DriverError, Error, ProgramError};
-use crate::ffi::core::Core;
 use crate::opencl_c::guard::{self, PREFIX};
-use crate::opencl_c::source::{Effects, Source};
+use crate::opencl_c::source::Effects;
 use crate::opencl_c::unreadable::Unreadable;
 use crate::quirks;
 
 /// Why a kernel has no guarded twin.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum NotGuarded {
-    /// The driver has no source of the program: it was made from a binary, SPIR-V, built-in kernels, or by linking.
-    NoSource,
-    /// The program has device globals.
-    Globals,
-    /// It is built with an option that lets results differ between two programs.
-    FastMath(&'static str),
-    /// It is built with other options for another device.
-    Options,
+    Program(NotRewritten),
     Unreadable(Unreadable),
     /// The driver compiles calls of kernels with barriers wrongly.
     Waits,
@@ -50,10 +39,7 @@ pub(crate) enum NotGuarded {
 impl fmt::Display for NotGuarded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoSource => f.write_str("the driver has no source of the program"),
-            Self::Globals => f.write_str("the program has device globals"),
-            Self::FastMath(option) => write!(f, "the program is built with {option}"),
-            Self::Options => f.write_str("the program is built with other options for another device"),
+            Self::Program(why) => why.fmt(f),
             Self::Unreadable(why) => write!(f, "clgraph cannot read the program: {why}"),
             Self::Waits => {
                 f.write_str("it has barriers or local memory, and the driver compiles calls of such kernels wrongly")
@@ -63,9 +49,6 @@ impl fmt::Display for NotGuarded {
         }
     }
 }
-
-/// Options by which two programs with one kernel may compute different bits.
-const FAST_MATH: [&str; 3] = ["-cl-fast-relaxed-math", "-cl-unsafe-math-optimizations", "-cl-finite-math-only"];
 
 /// The twin of a program.
 pub(in crate::cl) struct GuardedProgram {
@@ -84,34 +67,13 @@ struct Twin {
 impl GuardedProgram {
     /// Builds the twin of a program.
     pub(in crate::cl) fn build(of: &Program) -> Result<Self, NotGuarded> {
-        if !of.bound_globals().list().is_empty() {
-            return Err(NotGuarded::Globals);
-        }
-        let core = Core::get().map_err(|_| NotGuarded::Driver)?;
-        let source = info::text("clGetProgramInfo", ask!(core, clGetProgramInfo, of.raw(), CL_PROGRAM_SOURCE));
-        let text = source
-            .ok()
-            .filter(|text| !text.trim().is_empty() && !text.contains(char::REPLACEMENT_CHARACTER))
-            .ok_or(NotGuarded::NoSource)?;
-        let mut options = None;
-        for device in of.context().devices().iter().filter(|device| of.is_built_for(device).unwrap_or(false)) {
-            let its = ask!(core, clGetProgramBuildInfo, of.raw(), device.raw(), CL_PROGRAM_BUILD_OPTIONS);
-            let its = info::text("clGetProgramBuildInfo", its).map_err(|_| NotGuarded::NoSource)?;
-            if options.get_or_insert_with(|| its.clone()) != &its {
-                return Err(NotGuarded::Options);
-            }
-        }
-        let options = options.ok_or(NotGuarded::NoSource)?;
-        if let Some(option) = FAST_MATH.into_iter().find(|option| options.contains(option)) {
-            return Err(NotGuarded::FastMath(option));
-        }
-        let source = Source::read(&text, &options).map_err(NotGuarded::Unreadable)?;
+        let ProgramSource { text, options, source } = of.source().map_err(|why| NotGuarded::Program(why.clone()))?;
         let names = of.kernel_names().map_err(|_| NotGuarded::Driver)?;
-        let (text, outcomes) = guard::guarded(&text, &source, names.iter().map(String::as_str));
+        let (text, outcomes) = guard::guarded(text, source, names.iter().map(String::as_str));
         let twin = |name: &str| Twin { effects: source.effects(name), kernel: OnceLock::new() };
         let twins = |(name, outcome): (&str, Result<(), _>)| (name.to_owned(), outcome.map(|()| twin(name)));
         let kernels = outcomes.into_iter().map(twins).collect();
-        let built = ProgramBuilder::new(of).options(&options).source(&text).map_err(|error| {
+        let built = ProgramBuilder::new(of).options(options).source(&text).map_err(|error| {
             log_later!(Debug, "a program with guarded kernels cannot be built: {error}");
             match error {
                 Error::Program(ProgramError::BuildFailed { .. }) => NotGuarded::NotBuilt,

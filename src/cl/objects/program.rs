@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::fmt;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use opencl_sys::{
     CL_BUILD_SUCCESS, CL_PROGRAM_BINARIES, CL_PROGRAM_BINARY_SIZES, CL_PROGRAM_BUILD_OPTIONS, CL_PROGRAM_BUILD_STATUS,
@@ -14,10 +14,12 @@ use crate::cl::check;
 use crate::cl::memory::program_globals::{GlobalBinding, ProgramGlobals};
 use crate::cl::objects::context::{Context, InContext};
 use crate::cl::objects::device::Device;
+use crate::cl::objects::fused::FusedPrograms;
 use crate::cl::objects::guarded::{GuardedProgram, NotGuarded};
 use crate::cl::objects::handle::{Handle, ProgramKind};
 use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::program_builder::ProgramBuilder;
+use crate::cl::objects::program_source::{NotRewritten, ProgramSource};
 use crate::cl::query::info::{self, ask};
 use crate::device_global::text;
 use crate::error::{GlobalError, ProgramError, Result, SetupError, Status};
@@ -44,6 +46,9 @@ struct Inner {
     globals: Arc<ProgramGlobals>,
     /// While this lives, the device globals that belong to one program belong to this one.
     place: Arc<()>,
+    /// What the driver has as source, read when it is first needed.
+    source: OnceLock<Result<ProgramSource, NotRewritten>>,
+    fused: Mutex<FusedPrograms>,
     /// The same program with guarded kernels, made when it is first needed.
     guarded: OnceLock<Result<GuardedProgram, NotGuarded>>,
 }
@@ -75,8 +80,9 @@ impl Program {
 
     fn new(handle: Handle<ProgramKind>, context: &Context, built_in: bool, globals: ProgramGlobals) -> Self {
         let (globals, place) = (Arc::new(globals), Arc::new(()));
-        let guarded = OnceLock::new();
-        Self(Arc::new(Inner { handle, context: context.clone(), built_in, globals, place, guarded }))
+        let (source, fused, guarded) = (OnceLock::new(), Mutex::default(), OnceLock::new());
+        let context = context.clone();
+        Self(Arc::new(Inner { handle, context, built_in, globals, place, source, fused, guarded }))
     }
 
     pub(in crate::cl) fn place(&self) -> Weak<()> {
@@ -96,6 +102,20 @@ impl Program {
     #[must_use]
     pub fn globals(&self) -> Vec<GlobalBinding> {
         self.0.globals.bindings(None)
+    }
+
+    /// Returns whether both are the same object.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Returns the source that the driver has, if clgraph can write it anew.
+    pub(in crate::cl) fn source(&self) -> Result<&ProgramSource, &NotRewritten> {
+        self.0.source.get_or_init(|| ProgramSource::read(self)).as_ref()
+    }
+
+    pub(in crate::cl) fn fused_programs(&self) -> MutexGuard<'_, FusedPrograms> {
+        self.0.fused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the same program with guarded kernels.

@@ -44,8 +44,16 @@ pub(in crate::cl) fn values<T: Pod>(
     Ok(bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect())
 }
 
-/// Queries a text, and removes the zero at its end.
+/// Queries a text, and removes the zero at its end, and blanks at both ends.
 pub(in crate::cl) fn text(
+    call: &'static str,
+    query: impl Fn(usize, *mut c_void, *mut usize) -> cl_int,
+) -> Result<String, DriverError> {
+    whole_text(call, query).map(|text| text.trim().to_owned())
+}
+
+/// Queries a text in which blanks and empty lines mean something, and removes the zero at its end.
+pub(in crate::cl) fn whole_text(
     call: &'static str,
     query: impl Fn(usize, *mut c_void, *mut usize) -> cl_int,
 ) -> Result<String, DriverError> {
@@ -53,7 +61,7 @@ pub(in crate::cl) fn text(
     while bytes.last() == Some(&0) {
         bytes.pop();
     }
-    Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Makes a closure for the functions above: it calls `$function` of the table with the given object and parameter.

@@ -16,9 +16,10 @@ use crate::env;
 use crate::error::SubmitError;
 use crate::error::{Error, FinalizeError, ProgramError, Result};
 use crate::exec::build::arena::{self, OwnMemory};
+use crate::exec::build::fuse;
 use crate::exec::build::guards::Guards;
 use crate::exec::build::loops;
-use crate::exec::build::options::{Finalize, Loops, asked_loops, asked_path};
+use crate::exec::build::options::{Finalize, Loops, asked_fuse, asked_loops, asked_path};
 use crate::exec::build::record::{self, Recorded, Refusal};
 use crate::exec::build::values::{Objects, Stale, Values, set_args};
 use crate::exec::executable::{Executable, Inner};
@@ -118,11 +119,13 @@ impl Graph {
             return Err(FinalizeError::Option { option, given, allowed: "at least 1" }.into());
         }
         let (path, from_environment) = asked_path(options.path)?;
-        let asked_loops = asked_loops(options.loops)?;
+        let (asked_loops, asked_fuse) = (asked_loops(options.loops)?, asked_fuse(options.fuse)?);
         // If another thread adds nodes meanwhile, it adds them to a copy.
         let Current { tables: graph, reshaped, moved } = self.current()?;
         let full = || FinalizeError::Full { limit: Ir::MOST as u64 };
         let (flat, rolled) = loops::unroll(Flat::new(&graph).ok_or_else(full)?, &options, asked_loops);
+        let unrolled = Arc::clone(&flat.tables);
+        let (flat, fused) = fuse::fuse(flat, self.device(), &options, asked_fuse);
         // Otherwise each update would have to record the command buffers of these nodes again.
         let mut denied = BTreeMap::new();
         if options.updatable && path == Path::Auto && !self.device().mutable().is_some_and(|fields| fields.arguments) {
@@ -153,6 +156,7 @@ impl Graph {
         };
         let ExecutableParts { plan, values, recorded, host_decided } = self.prepare(&flat, asked, asked_loops)?;
         let mut report = Report::new(self.device(), &graph, &flat, &plan);
+        (report.fused, report.not_fused) = (fused.fused, fused.not_fused);
         report.memory = arena::report(&plan.layout, &flat);
         report.loops = rolled.reports(&flat, &values, &host_decided);
         // The kernels of a loop that can go ahead have objects of their own.
@@ -161,7 +165,7 @@ impl Graph {
         }
         let tables = &flat.tables;
         let rings = tables.results.iter().map(|&size| Ring::new(options.result_slots, size)).collect();
-        let ports = Arc::new(Ports::new(self.id(), &flat));
+        let ports = Arc::new(Ports::new(self.id(), rolled.flat()));
         let partitions_of = PartitionsOf::new(&tables.ir, &plan);
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -190,14 +194,20 @@ impl Graph {
         let views = Arc::clone(&exec_state.values);
         exec_state.share(&exclusive, views.tables.views.iter().flatten());
         let topology = Arc::clone(&flat.tables.ir.topology);
-        let is_event = |node: &NodeId| matches!(flat.tables.ir.command(*node), Command::Event { .. });
-        let controls = rolled.controls(self.id(), &flat.tables.ir).into();
-        let events_at = flat.tables.ir.ids().filter(is_event).collect();
+        let controls = rolled.controls(self.id(), &flat).into();
+        let event = |node: NodeId| match flat.tables.ir.command(node) {
+            Command::Event { event, .. } => Some((*event, node)),
+            _ => None,
+        };
+        let mut events: Vec<_> = flat.tables.ir.ids().filter_map(event).collect();
+        // A pass may have given them another order.
+        events.sort_unstable_by_key(|(event, _)| *event);
+        let events_at = events.into_iter().map(|(_, node)| node).collect();
         let fixed = Finalized {
             topology,
             events_at,
             controls,
-            rolled: rolled.with_memory_of(&exec_state.values),
+            rolled: rolled.with_memory_of(&flat.tables, &exec_state.values),
             reachable: Mutex::default(),
             id,
             graph: self.id(),
@@ -211,7 +221,12 @@ impl Graph {
             updatable,
             names,
         };
-        let passes = [("inline", rolled.inlined()), ("unroll", &flat.tables.ir), ("place memory", &placed.ir)];
+        let passes = [
+            ("inline", &rolled.flat().tables.ir),
+            ("unroll", &unrolled.ir),
+            ("fuse", &flat.tables.ir),
+            ("place memory", &placed.ir),
+        ];
         let dump =
             env::dump().map(|folder| (folder, graph.to_dot(DrawingDetail::Verbose), dump::passes(&graph.ir, &passes)));
         fixed.report.warnings.iter().for_each(|warning| log::warn!("{warning}"));

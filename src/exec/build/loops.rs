@@ -1,17 +1,18 @@
 //! The branches and loops of an executable: which loops are unrolled, how the others run, and how turns are counted.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use crate::command::{Command, ControlKind};
 use crate::exec::build::options::{Finalize, Loops};
 use crate::exec::build::values::Values;
-use crate::graph::Flat;
+use crate::graph::{Flat, Tables};
 use crate::handles::{GraphId, Node, NodeKind, Port};
 use crate::ir::flows::{Flows, Turns};
 use crate::ir::{Body, Ir, NodeId};
-use crate::lower::{self, Stays};
+use crate::lower::{self, Origin, Stays};
 use crate::report::loops::{HostDecided, LoopReport};
 
 /// A graph before its loops were unrolled.
@@ -37,19 +38,27 @@ pub(in crate::exec) fn unroll(flat: Flat, options: &Finalize, asked: Loops) -> (
 
 impl Rolled {
     /// Returns the graph as it was before its loops were unrolled.
-    pub(in crate::exec) fn inlined(&self) -> &Ir {
-        &self.flat.tables.ir
+    pub(in crate::exec) fn flat(&self) -> &Flat {
+        &self.flat
     }
 
-    /// Returns the graph with its loops and the memory of an executable. None if no loop was unrolled.
-    pub(in crate::exec) fn with_memory_of(&self, values: &Values) -> Option<Flat> {
-        (!self.unrolled.is_empty()).then(|| self.flat.with_memory_of(&values.tables))
+    /// Returns the branches and loops that are planned, by where they come from: their nodes, and the flows of their bodies.
+    fn kept(planned: &Flat) -> FxHashMap<Origin, (NodeId, Range<usize>)> {
+        let ir = &planned.tables.ir;
+        let kept = ir.ids().filter_map(|node| Some((planned.origins.of(node), (node, flows_of(ir, node)?))));
+        kept.collect()
+    }
+
+    /// Returns the graph as it was built, with the memory of an executable. None if it is planned as it is.
+    pub(in crate::exec) fn with_memory_of(&self, planned: &Tables, values: &Values) -> Option<Flat> {
+        let is_other = !Arc::ptr_eq(&planned.ir.topology, &self.flat.tables.ir.topology);
+        is_other.then(|| self.flat.with_memory_of(&values.tables))
     }
 
     /// Returns the branches and loops by their handles, and how their turns are counted.
-    pub(in crate::exec) fn controls(&self, graph: GraphId, planned: &Ir) -> Vec<(Port, Turns)> {
+    pub(in crate::exec) fn controls(&self, graph: GraphId, planned: &Flat) -> Vec<(Port, Turns)> {
         let ir = &self.flat.tables.ir;
-        let mut kept = planned.ids().filter_map(|node| flows_of(planned, node));
+        let kept = Self::kept(planned);
         let (mut all, mut now) = (Vec::new(), FxHashMap::default());
         for node in ir.ids() {
             let Some(before) = flows_of(ir, node) else { continue };
@@ -57,7 +66,7 @@ impl Rolled {
             let port = Port { node: Node::new(graph, origin.node), index: origin.part };
             if let Some(turns) = self.unrolled.get(&node) {
                 all.push((port, Turns::Each { of: 0, turns: *turns }, node));
-            } else if let Some(flows) = kept.next() {
+            } else if let Some((_, flows)) = kept.get(&origin).cloned() {
                 now.extend(before.zip(flows.clone()));
                 all.push((port, Turns::Bodies(flows), node));
             }
@@ -91,7 +100,7 @@ impl Rolled {
     ) -> Vec<LoopReport> {
         let (ir, new) = (&self.flat.tables.ir, &planned.tables.ir);
         let repeats = lower::repeats(new);
-        let mut kept = new.ids().filter_map(|node| Some((node, flows_of(new, node)?)));
+        let kept = Self::kept(planned);
         let mut all = Vec::new();
         for node in ir.ids() {
             let Command::Control(control) = ir.command(node) else { continue };
@@ -101,7 +110,7 @@ impl Rolled {
                 all.push(LoopReport { turns: Some(*turns), ..report });
                 continue;
             }
-            let Some((place, flows)) = kept.next() else { continue };
+            let Some((place, flows)) = kept.get(&self.flat.origins.of(node)).cloned() else { continue };
             report.flow = flows.start;
             match control.kind {
                 ControlKind::When | ControlKind::Switch => continue,

@@ -15,6 +15,7 @@
 //! | `arena.rs` | the memory of an executable, in place of the graph's own allocations |
 //! | `values.rs` | the current values of an executable: tables and kernel objects |
 //! | `guards.rs` | the loops whose turns can go ahead of their condition, and the guarded kernels of their bodies |
+//! | `fuse.rs` | which launches one kernel does, and these kernels |
 //! | `loops.rs` | which loops are unrolled, how the others run, and how turns are counted |
 //! | `record.rs` | native segments of a plan as command buffers, one set for each set of queue properties |
 //!
@@ -23,6 +24,7 @@
 
 pub(in crate::exec) mod arena;
 pub(in crate::exec) mod finalize;
+mod fuse;
 pub(in crate::exec) mod guards;
 pub(in crate::exec) mod loops;
 pub(in crate::exec) mod options;

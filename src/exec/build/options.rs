@@ -28,6 +28,7 @@ pub struct Finalize {
     pub(in crate::exec) profiling: bool,
     pub(in crate::exec) tuning_cache: Option<PathBuf>,
     pub(in crate::exec) loops: Loops,
+    pub(in crate::exec) fuse: Option<Fuse>,
 }
 
 impl Finalize {
@@ -45,6 +46,7 @@ impl Finalize {
             profiling: false,
             tuning_cache: None,
             loops: Loops::Auto,
+            fuse: None,
         }
     }
 
@@ -140,6 +142,34 @@ impl Finalize {
         self
     }
 
+    /// Sets whether small launches are fused. Without this call they are not, unless the environment variable `CLGRAPH_FUSE` says
+    /// so. [`Report::fused`](crate::Report::fused) and [`Report::not_fused`](crate::Report::not_fused) say what became of
+    /// each.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Finalize, Fuse, Graph, Program, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let source = "kernel void add(global uint *to, uint by) { to[get_global_id(0)] += by; }";
+    /// let add = Program::from_source(&queue, source)?.kernel("add")?;
+    /// let (graph, data) = (Graph::new(&queue)?, Buffer::from_slice(&queue, &[1_u32; 64])?);
+    /// for by in 0..100_u32 {
+    ///     // SAFETY: each work-item touches its own element.
+    ///     unsafe { graph.kernel(&add).read_write(&data).arg(by).range(64).add()? };
+    /// }
+    /// let result = graph.read(&data).add()?;
+    /// let executable = graph.finalize(Finalize::new().fuse(Fuse::Now))?;
+    /// assert!(executable.report().commands < 10); // in place of 101
+    /// let run = executable.submit(&queue)?;
+    /// run.wait()?;
+    /// assert_eq!(*run.get(&result)?, [4951; 64]);
+    /// # Ok(()) }
+    /// ```
+    pub const fn fuse(mut self, fuse: Fuse) -> Self {
+        self.fuse = Some(fuse);
+        self
+    }
+
     /// Sets whether the automatic path is found by timing the first submissions. The default is true. With false, the
     /// executable uses the path that is known to be good on the driver.
     pub const fn autotune(mut self, yes: bool) -> Self {
@@ -192,6 +222,48 @@ pub(in crate::exec) fn asked_loops(option: Loops) -> Result<Loops, SetupError> {
     let Some(given) = env::loops().filter(|_| option == Loops::Auto) else { return Ok(option) };
     let allowed = "`auto`, `host-decided` or `ahead`";
     Loops::named(&given).ok_or(SetupError::Environment { variable: "CLGRAPH_LOOPS", given, allowed })
+}
+
+/// Whether small launches become one: a kernel that clgraph writes from the source of the program, and that does what they do, one
+/// after the other. Memory, results and errors stay the same, to the last bit.
+///
+/// A launch of few work-items costs a driver many times what its work costs: fused, a thousand of them take a few hundredths of the
+/// time. What is not fused, and why, is in the report ([`Report::not_fused`](crate::Report::not_fused)): kernels without source or
+/// whose source clgraph cannot read, with barriers, local memory, atomic functions or `printf`; images, samplers and local memory as
+/// arguments; large launches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Fuse {
+    /// Each launch is a launch.
+    Off,
+    /// Fused kernels are built at finalize, which takes a second or more, on drivers with a cache of kernels for the first time
+    /// only. Programs with the same launches share them. Executables that can be [updated](Finalize::updatable) or that
+    /// [profile](Finalize::profiling) are not fused.
+    Now,
+}
+
+impl Fuse {
+    /// Returns the choice with a name, as `CLGRAPH_FUSE` writes it, or None if there is none.
+    ///
+    /// ```
+    /// use clgraph::Fuse;
+    /// assert_eq!((Fuse::named("now"), Fuse::named("fast")), (Some(Fuse::Now), None));
+    /// ```
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::VARIANTS.iter().copied().find(|fuse| name == <&str>::from(fuse))
+    }
+}
+
+/// Returns whether launches are fused.
+pub(in crate::exec) fn asked_fuse(option: Option<Fuse>) -> Result<Fuse, SetupError> {
+    let given = match option {
+        Some(fuse) => return Ok(fuse),
+        None => env::fuse(),
+    };
+    let Some(given) = given else { return Ok(Fuse::Off) };
+    Fuse::named(&given).ok_or(SetupError::Environment { variable: "CLGRAPH_FUSE", given, allowed: "`off` or `now`" })
 }
 
 impl Default for Finalize {

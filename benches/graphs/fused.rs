@@ -1,0 +1,140 @@
+//! Chains of small kernels, as a loop by hand, as a fused kernel by hand, and as graphs that are fused or not. Each kernel has
+//! buffers and a number of its own, so that no compiler folds two of them.
+
+use std::fmt::Write;
+use std::rc::Rc;
+
+use clgraph::{Buffer, Finalize, Fuse, Graph, Kernel, Path, Program, Queue};
+
+use crate::Failure;
+use crate::raw::{self, Arg, Kernels};
+use crate::rounds::{Times, Variant, timed};
+
+/// What the work-items of a chain do.
+pub struct Body {
+    /// The names of the rows, for 64 and for 1 024 work-items.
+    pub names: [&'static str; 2],
+    /// From `s` to `t`, for work-item `i` of `n`, with the number `x`.
+    text: &'static str,
+}
+
+pub const BODIES: &[Body] = &[
+    Body { names: ["light kernels of 64 items", "light kernels of 1024 items"], text: "t[i] = s[i] * x + s[i + 1];" },
+    Body {
+        names: ["exp kernels of 64 items", "exp kernels of 1024 items"],
+        text: "t[i] = exp(s[i] * x) + sqrt(fabs(s[i]));",
+    },
+    Body {
+        names: ["inner kernels of 64 items", "inner kernels of 1024 items"],
+        text: "float v = s[i]; for (int k = 0; k < 16; k++) { if (v > 1.0f) v *= 0.5f; else v += x; } t[i] = v;",
+    },
+    Body {
+        names: ["hash kernels of 64 items", "hash kernels of 1024 items"],
+        text: "uint v = as_uint(s[i]); for (int k = 0; k < 32; k++) v = (v ^ (v >> 7)) * 2654435769u + 1u; \
+               t[i] = (float)(v & 1023u) * x;",
+    },
+];
+
+/// How many launches one fused kernel by hand does: their arguments are within the limits of all drivers.
+const AT_ONCE: usize = 80;
+
+fn source(body: &Body, launches: usize) -> String {
+    let text = body.text;
+    let mut all = format!(
+        "kernel void advance(global const float *s, global float *t, float x, uint n) {{ size_t i = get_global_id(0); {text} }}\n"
+    );
+    let _ = writeln!(
+        all,
+        "__attribute__((noinline)) void all(global const float *s, global float *t, float x, uint n) {{ \
+         for (uint i = 0; i < n; i++) {{ {text} }} }}\n\
+         __attribute__((noinline)) void group(global const float *s, global float *t, float x, uint n) {{ \
+         for (uint i = get_local_id(0); i < n; i += get_local_size(0)) {{ {text} }} }}"
+    );
+    for (name, function, after) in [("by_item", "all", ""), ("by_group", "group", "barrier(CLK_GLOBAL_MEM_FENCE);")] {
+        let params: Vec<String> = (0..launches).map(|at| format!("float x{at}")).collect();
+        let buffers: Vec<String> = (0..=launches).map(|at| format!("global float *b{at}")).collect();
+        let _ = writeln!(all, "kernel void {name}({}, {}, uint n) {{", buffers.join(", "), params.join(", "));
+        for at in 0..launches {
+            let _ = writeln!(all, "    {function}(b{at}, b{}, x{at}, n); {after}", at + 1);
+        }
+        let _ = writeln!(all, "}}");
+    }
+    all
+}
+
+/// The kernel of one chain, `n` launches of `items` work-items, in all variants.
+pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Result<Vec<Variant<'a>>, Failure> {
+    let kernel = Program::from_source(queue, &source(body, 1))?.kernel("advance")?;
+    let data: Vec<f32> = (0..=items).map(|i| (i % 97) as f32 * 0.01 + 0.1).collect();
+    let buffers = (0..=n).map(|_| Buffer::from_slice(queue, &data)).collect::<Result<Vec<_>, _>>()?;
+    let number = |at: usize| 0.25 + (at % 251) as f32 * 0.001;
+    let launches = (0..n).map(|at| {
+        vec![
+            Arg::Memory(buffers[at].raw()),
+            Arg::Memory(buffers[at + 1].raw()),
+            Arg::Number(number(at).to_bits()),
+            Arg::Number(items as u32),
+        ]
+    });
+    let plain = Rc::new(Kernels::with_args(&kernel, &launches.collect::<Vec<_>>())?);
+    let by_item = clgraph::Device::caps(queue.device()).platform != "rusticl" && !queue.device().caps().gpu;
+    let mut by_hand = Vec::new();
+    for start in (0..n).step_by(AT_ONCE) {
+        let count = AT_ONCE.min(n - start);
+        let program = Program::from_source(queue, &source(body, count))?;
+        let fused = program.kernel(if by_item { "by_item" } else { "by_group" })?;
+        let mut args: Vec<Arg> = (start..=start + count).map(|at| Arg::Memory(buffers[at].raw())).collect();
+        args.extend((start..start + count).map(|at| Arg::Number(number(at).to_bits())));
+        args.push(Arg::Number(items as u32));
+        by_hand.push(Kernels::with_args(&fused, &[args])?);
+    }
+    let group = if by_item { 1 } else { items.min(1024) };
+    let held = Rc::new(buffers.clone());
+    let (of_loop, of_fused) = (Rc::clone(&held), Rc::clone(&held));
+    let hand_loop = move || {
+        let _ = &of_loop;
+        raw::enqueue_sized(queue, plain.iter(), items, None)?;
+        raw::finish(queue)
+    };
+    let fused_by_hand = move || {
+        let _ = &of_fused;
+        for part in &by_hand {
+            raw::enqueue_sized(queue, part.iter(), group, Some(group))?;
+        }
+        raw::finish(queue)
+    };
+    let mut all =
+        vec![whole("loop", hand_loop.clone()), whole("loop_again", hand_loop), whole("fused_by_hand", fused_by_hand)];
+    for (name, fuse) in [("auto", Fuse::Off), ("fused", Fuse::Now)] {
+        let graph = chain(queue, &kernel, &buffers, items, number)?;
+        let executable = graph.finalize(Finalize::new().path(Path::Auto).fuse(fuse))?;
+        all.push(whole(name, move || Ok(executable.submit(queue)?.wait()?)));
+    }
+    Ok(all)
+}
+
+fn chain(
+    queue: &Queue,
+    kernel: &Kernel,
+    buffers: &[Buffer<f32>],
+    items: usize,
+    number: impl Fn(usize) -> f32,
+) -> Result<Graph, Failure> {
+    let graph = Graph::new(queue)?;
+    for (at, pair) in buffers.windows(2).enumerate() {
+        // SAFETY: each work-item touches elements inside the buffers, and writes its own.
+        unsafe {
+            let launch = graph.kernel(kernel).read(&pair[0]).write(&pair[1]);
+            launch.arg(number(at)).arg(items as u32).range(items).add()?;
+        }
+    }
+    Ok(graph)
+}
+
+fn whole<'a>(variant: &'static str, work: impl Fn() -> Result<(), Failure> + 'a) -> Variant<'a> {
+    let run = move || {
+        let ((), total) = timed(&work)?;
+        Ok(Times { total, ..Times::default() })
+    };
+    Variant { name: variant, run: Box::new(run) }
+}

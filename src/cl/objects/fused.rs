@@ -1,0 +1,109 @@
+//! Fused kernels of a program: see [`crate::opencl_c::fused`].
+
+use std::fmt;
+
+use crate::cl::completion::user_code::log_later;
+use crate::cl::objects::context::InContext;
+use crate::cl::objects::device::Device;
+use crate::cl::objects::kernel::Kernel;
+use crate::cl::objects::program::Program;
+use crate::cl::objects::program_builder::ProgramBuilder;
+use crate::cl::objects::program_source::NotRewritten;
+use crate::error::{Error, ProgramError};
+use crate::opencl_c::fused::{Dialect, FusedKernel, fused, name};
+use crate::opencl_c::source::{KernelText, NotItem};
+use crate::quirks;
+
+/// Why a launch is not fused.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum NotFused {
+    Program(NotRewritten),
+    Item(NotItem),
+    /// The driver computes other bits where one work-item does what many do.
+    Rounds(&'static str),
+    /// The compiler does not build the program with the fused kernel.
+    NotBuilt,
+    /// The driver refused something.
+    Driver,
+}
+
+impl fmt::Display for NotFused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Program(why) => why.fmt(f),
+            Self::Item(why) => why.fmt(f),
+            Self::Rounds(word) => write!(f, "the driver computes other bits for `{word}` in a fused kernel"),
+            Self::NotBuilt => f.write_str("the driver's compiler does not build the fused kernel"),
+            Self::Driver => f.write_str("the driver refused something that the fused kernel needs"),
+        }
+    }
+}
+
+/// What is fused already, so that graphs of one program share it.
+#[derive(Default)]
+pub(in crate::cl) struct FusedPrograms(Vec<(Dialect, Vec<FusedKernel>, Program)>);
+
+/// How many of a program are kept.
+const KEPT: usize = 16;
+
+impl FusedPrograms {
+    fn find(&self, dialect: Dialect, kernels: &[FusedKernel]) -> Option<Program> {
+        let found = self.0.iter().find(|(its, list, _)| *its == dialect && list == kernels);
+        found.map(|(.., program)| program.clone())
+    }
+
+    /// Keeps a program. Returns one that goes, which the caller drops where no lock is held.
+    fn keep(&mut self, dialect: Dialect, kernels: Vec<FusedKernel>, program: Program) -> Option<Program> {
+        let gone = (self.0.len() >= KEPT).then(|| self.0.remove(0).2);
+        self.0.push((dialect, kernels, program));
+        gone
+    }
+}
+
+/// A kernel that can be written as a function of one work-item.
+pub(crate) struct Item<'a> {
+    pub(crate) text: &'a KernelText,
+    /// Whether it may ask how its range is divided into work-groups.
+    pub(crate) may_see_groups: bool,
+}
+
+impl Kernel {
+    /// Returns how the kernel can be written as a function of one work-item.
+    pub(crate) fn item(&self, device: &Device) -> Result<Item<'_>, NotFused> {
+        let of = self.program().source().map_err(|why| NotFused::Program(why.clone()))?;
+        let text = of.source.item(self.name()).map_err(NotFused::Item)?;
+        if let Some(rounds) = quirks::rounds_otherwise_in_fused_kernels(device.caps())
+            && let Some(word) =
+                rounds.iter().find(|part| of.source.reaches(self.name(), |word| word.starts_with(**part)))
+        {
+            return Err(NotFused::Rounds(word));
+        }
+        Ok(Item { text, may_see_groups: of.source.effects(self.name()).may_see_groups })
+    }
+}
+
+impl Program {
+    /// Builds fused kernels, whose launches are of kernels of this program that [are items](Kernel::item). Returns them in order.
+    pub(crate) fn fuse(&self, dialect: Dialect, kernels: &[FusedKernel]) -> Result<Vec<Kernel>, NotFused> {
+        let known = self.fused_programs().find(dialect, kernels);
+        let program = match known {
+            Some(known) => known,
+            None => {
+                let of = self.source().map_err(|why| NotFused::Program(why.clone()))?;
+                let text = fused(&of.text, &of.source, dialect, kernels);
+                let built = ProgramBuilder::new(self.context()).options(&of.options).source(&text);
+                let built = built.map_err(|error| {
+                    log_later!(Debug, "a program with fused kernels cannot be built: {error}");
+                    match error {
+                        Error::Program(ProgramError::BuildFailed { .. }) => NotFused::NotBuilt,
+                        _ => NotFused::Driver,
+                    }
+                })?;
+                let gone = self.fused_programs().keep(dialect, kernels.to_vec(), built.clone());
+                drop(gone);
+                built
+            }
+        };
+        (0..kernels.len()).map(|number| program.kernel(&name(number)).map_err(|_| NotFused::Driver)).collect()
+    }
+}

@@ -1,0 +1,360 @@
+//! Finds launches that one kernel can do one after the other, and writes a graph in which such kernels take their place.
+//!
+//! The nodes of a flow get an order in which launches that fit are neighbours, as far as the edges allow it. A *chain* is a run
+//! of neighbours: so nothing outside it has to come after one of its nodes and before another, and the graph with the chain as one
+//! node has no cycle. Nodes that only order others may be in a chain; they are part of the node too.
+//!
+//! What fits, and the fused kernels themselves, are the caller's.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+
+use crate::command::{Command, Control};
+use crate::ir::flows::Flows;
+use crate::ir::{Access, Body, ById, Ir, NodeId, RootId, ViewId};
+
+/// What a launch needs to be part of a fused kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// Launches with different numbers are not in one chain.
+    pub(crate) program: usize,
+    /// What the fused kernel has to be given for it, in order.
+    pub(crate) needs: Vec<Need>,
+    /// Memory that a compiler may take for constant in this launch.
+    pub(crate) constant: Vec<ViewId>,
+}
+
+/// An argument of a fused kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Need {
+    Memory(ViewId),
+    /// A value, and the number of its type.
+    Value(usize, Vec<u8>),
+    /// A size of a range.
+    Size(u32),
+}
+
+impl Need {
+    /// Returns how many bytes of arguments it takes.
+    fn size(&self) -> usize {
+        match self {
+            Self::Memory(_) => 8,
+            Self::Value(_, bytes) => bytes.len(),
+            Self::Size(_) => 4,
+        }
+    }
+}
+
+/// The fewest launches that are worth a kernel of their own.
+const LEAST: usize = 2;
+
+/// Launches that become one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Chain {
+    /// In order.
+    pub(crate) launches: Vec<NodeId>,
+    /// What the fused kernel is given. Each is different.
+    pub(crate) needs: Vec<Need>,
+    /// The flow, and the nodes in its order, with those that only order others.
+    at: (usize, Range<usize>),
+}
+
+/// The chains of a graph, and the order in which they are chains.
+#[derive(Clone, Debug)]
+pub(crate) struct Chains {
+    /// By flow.
+    orders: Vec<Vec<NodeId>>,
+    pub(crate) chains: Vec<Chain>,
+}
+
+/// A graph with fused nodes.
+#[derive(Clone, Debug)]
+pub(crate) struct Fused {
+    pub(crate) ir: Ir,
+    /// By new node: the nodes that it was. Those that only order others come last.
+    pub(crate) origins: Vec<Vec<NodeId>>,
+}
+
+/// Finds the chains of a flat graph without cycles. `piece` says of a launch what it needs, or None if it does not fit. A fused
+/// kernel takes at most `most` bytes of arguments.
+pub(crate) fn chains<'a>(ir: &Ir, most: usize, piece: impl Fn(NodeId) -> Option<&'a Piece>) -> Chains {
+    let flows = Flows::new(ir);
+    // The begins and ends of bodies stay nodes.
+    let mut ends = BTreeSet::new();
+    for body in &ir.bodies {
+        if let Body::Inlined { nodes, .. } = body {
+            ends.extend([NodeId(nodes.start), NodeId(nodes.end)]);
+        }
+    }
+    let mut by_flow: Vec<Vec<NodeId>> = vec![Vec::new(); flows.count()];
+    ir.ids().for_each(|node| by_flow[flows.of(node)].push(node));
+    let mut orders = Vec::with_capacity(by_flow.len());
+    let mut chains = Vec::new();
+    // Nodes that share bytes without an edge between them keep their order, which is that of adding.
+    let is_fixed = ir.shares_bytes;
+    if is_fixed && ir.topology.has_backward_edges() {
+        return Chains { orders: by_flow, chains };
+    }
+    for (number, nodes) in by_flow.iter().enumerate() {
+        let order = if is_fixed { nodes.clone() } else { order(ir, &flows, number, nodes, &piece, &ends) };
+        divide(ir, (number, most), &order, &piece, &ends, &mut chains);
+        orders.push(order);
+    }
+    Chains { orders, chains }
+}
+
+/// Returns whether a node only orders others, and can be part of a chain.
+fn is_order(ir: &Ir, node: NodeId, ends: &BTreeSet<NodeId>) -> bool {
+    matches!(ir.command(node), Command::Empty) && !ends.contains(&node)
+}
+
+/// Orders the nodes of a flow: what fits comes next to what fits of the same program.
+fn order<'a>(
+    ir: &Ir,
+    flows: &Flows,
+    number: usize,
+    nodes: &[NodeId],
+    piece: &impl Fn(NodeId) -> Option<&'a Piece>,
+    ends: &BTreeSet<NodeId>,
+) -> Vec<NodeId> {
+    let inside = |node: &NodeId| flows.of(*node) == number;
+    let first = nodes.first().map_or(0, |node| node.index());
+    let mut blocked = vec![0_usize; nodes.last().map_or(0, |node| node.index() + 1 - first)];
+    let (mut others, mut fitting, mut ordering) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let mut order = Vec::with_capacity(nodes.len());
+    let mut program = None;
+    let mut ready = Vec::new();
+    for node in nodes {
+        let waits = ir.topology.preds(*node).filter(inside).count();
+        blocked[node.index() - first] = waits;
+        if waits == 0 {
+            ready.push(*node);
+        }
+    }
+    loop {
+        for node in ready.drain(..) {
+            if is_order(ir, node, ends) {
+                ordering.insert(node);
+            } else if let Some(piece) = piece(node) {
+                fitting.insert((piece.program, node));
+            } else {
+                others.insert(node);
+            }
+        }
+        let same =
+            program.and_then(|now: usize| fitting.range((now, NodeId(0))..=(now, NodeId(u32::MAX))).next().copied());
+        // What fits as long as there is some, and what only orders, because more may fit behind it; then all that does not fit,
+        // because more may fit behind that too.
+        let next = match (ordering.first().copied(), same) {
+            (Some(node), same) if program.is_none() || same.is_none_or(|(_, other)| node < other) => {
+                ordering.remove(&node);
+                node
+            }
+            (_, Some(found)) => {
+                fitting.remove(&found);
+                found.1
+            }
+            _ => match others.pop_first() {
+                Some(node) => {
+                    program = None;
+                    node
+                }
+                None => match fitting.iter().min_by_key(|(_, node)| *node).copied() {
+                    Some(found) => {
+                        fitting.remove(&found);
+                        program = Some(found.0);
+                        found.1
+                    }
+                    None => break,
+                },
+            },
+        };
+        let mut now = Some(next);
+        while let Some(node) = now.take() {
+            order.push(node);
+            for after in ir.topology.succs(node).filter(inside) {
+                let waits = &mut blocked[after.index() - first];
+                *waits = waits.saturating_sub(1);
+                if *waits == 0 {
+                    ready.push(after);
+                }
+            }
+            // The end of a branch or loop comes right after it, and its bodies between them.
+            if let Command::Control(control) = ir.command(node)
+                && let Some(Body::Inlined { nodes, .. }) = control.bodies.of(&ir.bodies).last()
+            {
+                let exit = NodeId(nodes.end);
+                ready.retain(|node| *node != exit);
+                now = Some(exit);
+            }
+        }
+    }
+    order
+}
+
+/// Divides the order of a flow into chains.
+fn divide<'a>(
+    ir: &Ir,
+    (number, most): (usize, usize),
+    order: &[NodeId],
+    piece: &impl Fn(NodeId) -> Option<&'a Piece>,
+    ends: &BTreeSet<NodeId>,
+    chains: &mut Vec<Chain>,
+) {
+    let mut open: Option<Open> = None;
+    for (at, node) in order.iter().enumerate() {
+        if is_order(ir, *node, ends) {
+            continue;
+        }
+        let Some(piece) = piece(*node) else {
+            chains.extend(open.take().and_then(|open| open.close(number)));
+            continue;
+        };
+        if let Some(open) = &mut open
+            && open.takes(ir, most, at, *node, piece)
+        {
+            continue;
+        }
+        chains.extend(open.take().and_then(|open| open.close(number)));
+        let mut new = Open::new(piece.program, at);
+        // One launch alone always fits.
+        new.takes(ir, most, at, *node, piece);
+        open = Some(new);
+    }
+    chains.extend(open.and_then(|open| open.close(number)));
+}
+
+/// A chain that may grow.
+struct Open {
+    program: usize,
+    launches: Vec<NodeId>,
+    needs: Vec<Need>,
+    known: HashMap<Need, usize>,
+    /// Bytes of arguments.
+    size: usize,
+    at: Range<usize>,
+    constant: BTreeSet<RootId>,
+    written: BTreeSet<RootId>,
+}
+
+impl Open {
+    fn new(program: usize, at: usize) -> Self {
+        let (launches, needs, known) = (Vec::new(), Vec::new(), HashMap::new());
+        let (constant, written) = (BTreeSet::new(), BTreeSet::new());
+        Self { program, launches, needs, known, size: 0, at: at..at, constant, written }
+    }
+
+    /// Adds a launch, if it fits.
+    fn takes(&mut self, ir: &Ir, most: usize, at: usize, node: NodeId, piece: &Piece) -> bool {
+        if piece.program != self.program {
+            return false;
+        }
+        let root = |view: &ViewId| ir.views[view.index()].root;
+        let writes: BTreeSet<RootId> =
+            ir.accesses(node).iter().filter(|access| access.mode.writes()).map(|access| root(&access.view)).collect();
+        let constant: BTreeSet<RootId> = piece.constant.iter().map(root).collect();
+        if !self.launches.is_empty() && (!self.written.is_disjoint(&constant) || !self.constant.is_disjoint(&writes)) {
+            return false;
+        }
+        let new: BTreeSet<usize> =
+            (0..piece.needs.len()).filter(|at| !self.known.contains_key(&piece.needs[*at])).collect();
+        let size: usize = new.iter().map(|at| piece.needs[*at].size()).sum();
+        if !self.launches.is_empty() && self.size + size > most {
+            return false;
+        }
+        for need in new.into_iter().map(|at| &piece.needs[at]) {
+            let next = self.needs.len();
+            if *self.known.entry(need.clone()).or_insert(next) == next {
+                self.size += need.size();
+                self.needs.push(need.clone());
+            }
+        }
+        self.written.extend(writes);
+        self.constant.extend(constant);
+        self.launches.push(node);
+        self.at.end = at + 1;
+        true
+    }
+
+    fn close(self, flow: usize) -> Option<Chain> {
+        let Self { launches, needs, at, .. } = self;
+        (launches.len() >= LEAST).then_some(Chain { launches, needs, at: (flow, at) })
+    }
+}
+
+impl Chains {
+    /// Writes the graph in which commands take the places of chains. `kernels` has the command of each chain, or None for one
+    /// that stays as it is. Returns None if a table is full.
+    pub(crate) fn write(&self, from: &Ir, kernels: &[Option<Command<ById>>]) -> Option<Fused> {
+        let mut to = from.without_nodes();
+        let mut origins = Vec::new();
+        let mut places: Vec<Option<NodeId>> = vec![None; from.len()];
+        // By flow and place: where a chain begins.
+        let begins: HashMap<(usize, usize), usize> = (0..self.chains.len())
+            .filter(|at| kernels.get(*at).is_some_and(Option::is_some))
+            .map(|at| ((self.chains[at].at.0, self.chains[at].at.1.start), at))
+            .collect();
+        let mut ahead: Vec<(usize, usize)> = vec![(0, 0)];
+        while let Some((flow, at)) = ahead.pop() {
+            let Some(node) = self.orders[flow].get(at) else { continue };
+            if !to.has_room() {
+                return None;
+            }
+            let chain = begins.get(&(flow, at)).map(|chain| (&self.chains[*chain], &kernels[*chain]));
+            if let Some((chain, Some(command))) = chain {
+                let nodes = &self.orders[flow][chain.at.1.clone()];
+                write_chain(from, &mut to, nodes, command, &mut places)?;
+                let others = nodes.iter().filter(|node| matches!(from.command(**node), Command::Empty));
+                origins.push(chain.launches.iter().chain(others).copied().collect());
+                ahead.push((flow, chain.at.1.end));
+                continue;
+            }
+            let mut waits: Vec<NodeId> = from.topology.preds(*node).filter_map(|pred| places[pred.index()]).collect();
+            let command = from.command(*node);
+            places[node.index()] = Some(NodeId(origins.len() as u32));
+            origins.push(vec![*node]);
+            ahead.push((flow, at + 1));
+            if let Command::Control(control) = command {
+                let (start, end) = control.bodies.ends();
+                ahead.extend((start..end).rev().map(|body| (body as usize + 1, 0)));
+                let bodies = to.push_bodies(control.bodies.of(&from.bodies).iter().cloned())?;
+                let command = Command::Control(Box::new(Control { bodies, ..(**control).clone() }));
+                to.push_again(from, *node, command, &mut waits);
+            } else {
+                to.push_again(from, *node, command.clone(), &mut waits);
+            }
+        }
+        let place = |node: NodeId| places[node.index()].unwrap_or(node);
+        for body in &mut to.bodies {
+            if let Body::Inlined { of, nodes } = body {
+                *of = place(*of);
+                *nodes = place(NodeId(nodes.start)).0..place(NodeId(nodes.end)).0;
+            }
+        }
+        to.allocs.iter_mut().for_each(|alloc| alloc.node = place(alloc.node));
+        Some(Fused { ir: to, origins })
+    }
+}
+
+/// Writes one node for the nodes of a chain.
+fn write_chain(
+    from: &Ir,
+    to: &mut Ir,
+    nodes: &[NodeId],
+    command: &Command<ById>,
+    places: &mut [Option<NodeId>],
+) -> Option<()> {
+    let mut waits: Vec<NodeId> = Vec::new();
+    for node in nodes {
+        waits.extend(from.topology.preds(*node).filter_map(|pred| places[pred.index()]));
+    }
+    let mut accesses: Vec<Access> = Vec::new();
+    for access in nodes.iter().flat_map(|node| from.accesses(*node)) {
+        if !accesses.contains(access) {
+            accesses.push(access.clone());
+        }
+    }
+    let new = to.push_node(command.clone(), accesses.into_iter(), &mut waits)?;
+    nodes.iter().for_each(|node| places[node.index()] = Some(new));
+    Some(())
+}

@@ -1,0 +1,251 @@
+//! Which launches become chains, and the graphs in which they are one node. No device is needed.
+
+use std::collections::HashMap;
+
+use expect_test::expect;
+
+use super::fuse::{Chains, Fused, Need, Piece, chains};
+use crate::command::{Arg, Command, Control, ControlKind, Grid, Location};
+use crate::ir::{Access, Body, Ir, KernelDecl, KernelId, Mode, NodeId, RootId, View, ViewId, ViewKind};
+
+/// A graph of launches of `f`, each of which reads and writes memory, and other nodes.
+#[derive(Default)]
+struct Written {
+    ir: Ir,
+    pieces: HashMap<NodeId, Piece>,
+}
+
+impl Written {
+    fn new(memory: u32) -> Self {
+        let mut ir = Ir::default();
+        let view = |root| View { root: RootId(root), root_size: 64, offset: 0, size: 64, kind: ViewKind::Buffer };
+        ir.views = (0..memory).map(view).collect();
+        ir.kernels.push(KernelDecl { name: "f".into(), built: true, checked: true });
+        Self { ir, pieces: HashMap::new() }
+    }
+
+    fn push(&mut self, command: Command<crate::ir::ById>, uses: &[(u32, Mode)], after: &[u32]) -> u32 {
+        let uses = uses.iter().map(|(view, mode)| Access { view: ViewId(*view), range: 0..64, mode: *mode });
+        let uses: Vec<Access> = uses.collect();
+        let mut after = after.iter().copied().map(NodeId).collect();
+        self.ir.push_node(command, uses.into_iter(), &mut after).unwrap().0
+    }
+
+    /// A launch that changes memory, with a number of its own.
+    fn launch(&mut self, memory: u32, number: u8, after: &[u32]) -> u32 {
+        self.launch_of(0, memory, number, after)
+    }
+
+    fn launch_of(&mut self, program: usize, memory: u32, number: u8, after: &[u32]) -> u32 {
+        let value = self.ir.push_bytes(&[number; 4]).unwrap();
+        let args = self.ir.push_args([Arg::Memory(ViewId(memory)), Arg::Value(value)].into_iter()).unwrap();
+        let grid = Grid { dims: 1, offset: [0; 3], global: [8, 1, 1], local: None };
+        let kernel = Command::Kernel { kernel: KernelId(0), args, grid, bound: None, prints: false };
+        let node = self.push(kernel, &[(memory, Mode::ReadWrite)], after);
+        let needs = vec![Need::Memory(ViewId(memory)), Need::Value(0, vec![number; 4]), Need::Size(8)];
+        self.pieces.insert(NodeId(node), Piece { program, needs, constant: Vec::new() });
+        node
+    }
+
+    fn read(&mut self, memory: u32, after: &[u32]) -> u32 {
+        let src = Location { mem: ViewId(memory), offset: 0 };
+        let output = crate::ir::ResultId(self.ir.results);
+        self.ir.results += 1;
+        self.push(Command::Read { src, size: 64, output, area: None }, &[(memory, Mode::Read)], after)
+    }
+
+    fn empty(&mut self, after: &[u32]) -> u32 {
+        self.push(Command::Empty, &[], after)
+    }
+
+    fn chains(&self, most: usize) -> Chains {
+        chains(&self.ir, most, |node| self.pieces.get(&node))
+    }
+
+    fn launches(&self, most: usize) -> Vec<Vec<u32>> {
+        let of = self.chains(most).chains;
+        of.iter().map(|chain| chain.launches.iter().map(|node| node.0).collect()).collect()
+    }
+
+    fn fused(&self) -> Fused {
+        let chains = self.chains(1024);
+        let mut ir = self.ir.clone();
+        ir.kernels.push(KernelDecl { name: "fused".into(), built: true, checked: true });
+        let grid = Grid { dims: 1, offset: [0; 3], global: [1; 3], local: None };
+        let command = |chain: &super::fuse::Chain| {
+            let args = chain.needs.iter().filter_map(|need| match need {
+                Need::Memory(view) => Some(Arg::Memory(*view)),
+                Need::Value(..) | Need::Size(_) => None,
+            });
+            let args = ir.push_args(args.collect::<Vec<_>>().into_iter()).unwrap();
+            Some(Command::Kernel { kernel: KernelId(1), args, grid, bound: None, prints: false })
+        };
+        let commands: Vec<_> = chains.chains.iter().map(command).collect();
+        chains.write(&ir, &commands).unwrap()
+    }
+}
+
+/// Rule Z1
+#[test]
+fn launches_one_after_another_become_one_node() {
+    let mut graph = Written::new(2);
+    let a = graph.launch(0, 1, &[]);
+    let b = graph.launch(1, 2, &[]);
+    let c = graph.launch(0, 3, &[a, b]);
+    let read = graph.read(0, &[c]);
+    graph.read(1, &[b]);
+    graph.launch(0, 3, &[read]);
+    assert_eq!(graph.launches(1024), [[a, b, c]]);
+    let Fused { ir, origins } = graph.fused();
+    expect![[r#"
+        m0: buffer, bytes 0..64 of root 0 (64)
+        m1: buffer, bytes 0..64 of root 1 (64)
+        n0: kernel fused(m0, m1) over [1], updates m0[0..64], updates m1[0..64]
+        n1: read 64 bytes at m0+0 as result 0, reads m0[0..64], after n0
+        n2: read 64 bytes at m1+0 as result 1, reads m1[0..64], after n0
+        n3: kernel f(m0, 03030303) over [8], updates m0[0..64], after n1
+    "#]]
+    .assert_eq(&ir.to_string());
+    assert_eq!(origins[0], [a, b, c].map(NodeId));
+    assert_eq!(origins.len(), ir.len());
+    let needs = &graph.chains(1024).chains[0].needs;
+    assert_eq!(needs.len(), 2 + 3 + 1, "each once");
+}
+
+/// Nodes that only order others do not divide a chain, and are part of it where they are between its launches.
+#[test]
+fn nodes_that_only_order_are_part_of_a_chain() {
+    let mut graph = Written::new(2);
+    let begin = graph.empty(&[]);
+    let a = graph.launch(0, 1, &[begin]);
+    let between = graph.empty(&[a]);
+    let b = graph.launch(1, 2, &[between]);
+    let end = graph.empty(&[b]);
+    graph.read(1, &[end]);
+    assert_eq!(graph.launches(1024), [[a, b]]);
+    let Fused { ir, origins } = graph.fused();
+    expect![[r#"
+        m0: buffer, bytes 0..64 of root 0 (64)
+        m1: buffer, bytes 0..64 of root 1 (64)
+        n0: empty
+        n1: kernel fused(m0, m1) over [1], updates m0[0..64], updates m1[0..64], after n0
+        n2: empty, after n1
+        n3: read 64 bytes at m1+0 as result 0, reads m1[0..64], after n2
+    "#]]
+    .assert_eq(&ir.to_string());
+    assert_eq!(origins[1], [a, b, between].map(NodeId));
+}
+
+/// A node of another kind that has to come between two launches divides them; one that may come before or after does not.
+#[test]
+fn what_has_to_come_between_divides() {
+    let mut graph = Written::new(3);
+    let a = graph.launch(0, 1, &[]);
+    let other = graph.read(2, &[]);
+    let b = graph.launch(0, 2, &[a]);
+    let read = graph.read(0, &[b]);
+    let c = graph.launch(1, 3, &[a, other]);
+    let d = graph.launch(0, 4, &[read]);
+    let e = graph.launch(0, 5, &[d]);
+    assert_eq!(graph.launches(1024), [vec![a, b, c], vec![d, e]]);
+    let Fused { ir, .. } = graph.fused();
+    expect![[r#"
+        m0: buffer, bytes 0..64 of root 0 (64)
+        m1: buffer, bytes 0..64 of root 1 (64)
+        m2: buffer, bytes 0..64 of root 2 (64)
+        n0: read 64 bytes at m2+0 as result 0, reads m2[0..64]
+        n1: kernel fused(m0, m1) over [1], updates m0[0..64], updates m1[0..64], after n0
+        n2: read 64 bytes at m0+0 as result 1, reads m0[0..64], after n1
+        n3: kernel fused(m0) over [1], updates m0[0..64], after n2
+    "#]]
+    .assert_eq(&ir.to_string());
+}
+
+/// Rule Z3: launches of different programs, or with too many arguments, are not in one chain.
+#[test]
+fn programs_and_arguments_divide() {
+    let mut graph = Written::new(4);
+    let [a, b] = [0, 1].map(|at| graph.launch_of(0, at, 1, &[]));
+    let c = graph.launch_of(1, 2, 1, &[a]);
+    let d = graph.launch_of(1, 3, 1, &[b, c]);
+    let e = graph.launch_of(0, 0, 2, &[d]);
+    assert_eq!(graph.launches(1024), [[a, b], [c, d]]);
+    let f = graph.launch_of(0, 1, 3, &[e]);
+    assert_eq!(graph.launches(1024), [[a, b], [c, d], [e, f]]);
+    // Two launches need two addresses, a number or two, and a size: 8 + 8 + 4 + 4, or 28 bytes.
+    assert_eq!(graph.launches(28), [[a, b], [c, d], [e, f]]);
+    assert_eq!(graph.launches(27), [[a, b], [c, d]]);
+    assert_eq!(graph.launches(23), Vec::<Vec<u32>>::new());
+    let many: Vec<u32> = {
+        let mut graph = Written::new(1);
+        let nodes: Vec<u32> = (0..100).map(|number| graph.launch(0, number, &[])).collect();
+        let lens: Vec<usize> = graph.launches(8 + 4 + 4 * 40).iter().map(Vec::len).collect();
+        assert_eq!(lens, [40, 40, 20]);
+        nodes
+    };
+    assert_eq!(many.len(), 100);
+}
+
+/// Rule Z8: memory that a compiler takes for constant in one launch is not written by another of its chain.
+#[test]
+fn constant_memory_divides() {
+    let mut graph = Written::new(2);
+    let a = graph.launch(0, 1, &[]);
+    let b = graph.launch(1, 2, &[a]);
+    graph.pieces.get_mut(&NodeId(b)).unwrap().constant = vec![ViewId(0)];
+    let c = graph.launch(1, 3, &[b]);
+    let d = graph.launch(0, 4, &[c]);
+    let e = graph.launch(1, 5, &[d]);
+    assert_eq!(graph.launches(1024), [[b, c], [d, e]]);
+}
+
+/// Rule M3: nodes that share bytes keep their order, so only neighbours are a chain.
+#[test]
+fn nodes_that_share_bytes_keep_their_order() {
+    let mut graph = Written::new(2);
+    let a = graph.launch(0, 1, &[]);
+    let read = graph.read(1, &[]);
+    let b = graph.launch(0, 2, &[a]);
+    let c = graph.launch(0, 3, &[b]);
+    assert_eq!(graph.launches(1024), [[a, b, c]]);
+    graph.ir.shares_bytes = true;
+    assert_eq!(graph.launches(1024), [[b, c]]);
+    std::sync::Arc::make_mut(&mut graph.ir.topology).add_edge(NodeId(c), NodeId(read), false).unwrap();
+    assert_eq!(graph.launches(1024), Vec::<Vec<u32>>::new());
+}
+
+/// Rule K3: bodies have chains of their own, and stay bodies.
+#[test]
+fn bodies_have_their_own_chains() {
+    let mut graph = Written::new(2);
+    let a = graph.launch(0, 1, &[]);
+    let bodies = [Body::Inlined { of: NodeId(1), nodes: 2..5 }, Body::Inlined { of: NodeId(1), nodes: 5..7 }];
+    let bodies = graph.ir.push_bodies(bodies.into_iter()).unwrap();
+    let condition = Some(Location { mem: ViewId(1), offset: 0 });
+    let branch = Control { kind: ControlKind::When, condition, bodies };
+    let branch = graph.push(Command::Control(Box::new(branch)), &[(0, Mode::ReadWrite), (1, Mode::Read)], &[a]);
+    let then = graph.empty(&[branch]);
+    let b = graph.launch(0, 2, &[then]);
+    let c = graph.launch(0, 3, &[b]);
+    let otherwise = graph.empty(&[c, then]);
+    let d = graph.launch(0, 4, &[otherwise]);
+    let exit = graph.empty(&[d, otherwise, branch]);
+    let e = graph.launch(0, 5, &[exit]);
+    let f = graph.launch(1, 6, &[]);
+    assert_eq!(graph.launches(1024), [vec![a, f], vec![b, c]]);
+    let Fused { ir, origins } = graph.fused();
+    expect![[r#"
+        m0: buffer, bytes 0..64 of root 0 (64)
+        m1: buffer, bytes 0..64 of root 1 (64)
+        n0: kernel fused(m0, m1) over [1], updates m0[0..64], updates m1[0..64]
+        n1: when at m1+0, nodes n2..n4, nodes n4..n6, updates m0[0..64], reads m1[0..64], after n0
+        n2: empty, after n1
+        n3: kernel fused(m0) over [1], updates m0[0..64], after n2
+        n4: empty, after n3 n2
+        n5: kernel f(m0, 04040404) over [8], updates m0[0..64], after n4
+        n6: empty, after n5 n4 n1
+        n7: kernel f(m0, 05050505) over [8], updates m0[0..64], after n6
+    "#]]
+    .assert_eq(&ir.to_string());
+    assert!(origins.iter().any(|of| *of == [NodeId(e)]));
+}

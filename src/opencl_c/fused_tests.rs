@@ -1,0 +1,157 @@
+//! Which kernels can be functions of one work-item, and what is written of them.
+
+use expect_test::expect;
+
+use super::fused::{Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, fused};
+use super::source::{NotItem, ParamKind, Source};
+use super::unreadable::Unreadable;
+
+fn read(text: &str) -> Source {
+    Source::read(text, "").unwrap()
+}
+
+#[test]
+fn what_is_no_function_of_one_work_item_is_refused_with_the_reason() {
+    let order = |word: &str| NotItem::Order(word.to_owned());
+    let place = |word: &str| NotItem::Place(word.to_owned());
+    let cases = [
+        ("kernel void f() { barrier(1); }", NotItem::Waits),
+        ("void h() { work_group_barrier(1); } kernel void f() { h(); }", NotItem::Waits),
+        ("kernel void f(global int *a) { local int r[2]; a[0] = r[1]; }", NotItem::Waits),
+        ("kernel void f(local int *a) {}", NotItem::Waits),
+        ("kernel void f(global int *a) { a[0] = sub_group_reduce_add(a[1]); }", NotItem::Waits),
+        ("kernel void f(global int *a) { atomic_inc(a); }", order("atomic_inc")),
+        ("#define ADD(x) atom_add(x, 1)\nkernel void f(global int *a) { ADD(a); }", order("atom_add")),
+        ("void h(global int *a) { atomic_add(a, 1); } kernel void f(global int *a) { h(a); }", order("atomic_add")),
+        ("kernel void f() { printf(\"1\"); }", order("printf")),
+        ("int h() { return get_global_id(0); } kernel void f() { h(); }", NotItem::Helper("h".to_owned())),
+        (
+            "int g() { return get_local_size(0); } int h() { return g(); } kernel void f() { h(); }",
+            NotItem::Helper("h".to_owned()),
+        ),
+        ("#define I get_global_id(0)\nint h() { return I; } kernel void f() { h(); }", NotItem::Helper("h".to_owned())),
+        ("kernel void g() { get_global_id(0); } kernel void f() { g(); }", NotItem::Helper("g".to_owned())),
+        ("kernel void f(global int *a) { a[0] = __LINE__; }", place("__LINE__")),
+        ("#define HERE __LINE__\nkernel void f(global int *a) { a[0] = HERE; }", place("__LINE__")),
+        ("kernel void f(global int *a) {\n#if __LINE__ > 1\na[0] = 1;\n#endif\n}", place("__LINE__")),
+        ("kernel void f(global int *a) {\n#define X 1\na[0] = X; }", NotItem::Directive),
+        ("kernel void f(global int *a) {\n#undef X\na[0] = 1; }", NotItem::Directive),
+        ("#define AT(f) f(0)\nkernel void f(global int *a) { a[AT(get_global_id)] = 1; }", {
+            NotItem::Name("get_global_id".to_owned())
+        }),
+        ("#define X 1\nkernel void f(global int *a) { a[0] = X; }\n#undef X\n#define X 2\n", {
+            NotItem::Unreadable(Unreadable::Redefined("X".to_owned()))
+        }),
+        (
+            "kernel void f(global int *a) {\n#ifdef X\na[0] = 1;\n#endif\n}\n#define X\n",
+            NotItem::Unreadable(Unreadable::Redefined("X".to_owned())),
+        ),
+        ("kernel void g() {}", NotItem::Unreadable(Unreadable::NoKernel)),
+    ];
+    let wrong: Vec<_> =
+        cases.into_iter().filter(|(text, why)| read(text).item("f").err().as_ref() != Some(why)).collect();
+    let found: Vec<_> = wrong.iter().map(|(text, why)| (text, why, read(text).item("f").err())).collect();
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn parameters_are_memory_values_or_others() {
+    let text = "#define RO const\ntypedef float real; typedef struct { int x; } pair;\n\
+        kernel void f(global float *a, global const float * restrict b, const __global RO real *__restrict c, real d,\
+        const float4 e, pair p, constant int *q, unsigned int u, read_only image2d_t i, RO sampler_t s) {}";
+    let source = read(text);
+    let item = source.item("f").unwrap();
+    let kinds: Vec<ParamKind> = item.each().iter().map(|param| param.kind).collect();
+    let global = |is_constant| ParamKind::Global { is_constant };
+    use ParamKind::{Other, Value};
+    assert_eq!(kinds, [global(false), global(true), global(true), Value, Value, Value, Other, Value, Value, Value]);
+    assert_eq!(item.each()[4].type_text, "const float4");
+    assert_eq!(item.each()[7].type_text, "unsigned int");
+}
+
+fn launch(kernel: &str, args: &[usize], dims: u32, range: [[FusedArg; 3]; 3]) -> FusedLaunch {
+    let args = args.iter().map(|at| FusedArg::Param(*at)).collect();
+    FusedLaunch { kernel: kernel.to_owned(), args, dims, range }
+}
+
+/// The source that drivers get. `tests/fused.rs` builds and runs such sources on each driver.
+#[test]
+fn a_fused_kernel_calls_a_function_for_each_launch() {
+    let text = "kernel void add(global float *to, float by) {\n    to[get_global_id(0)] += by;\n}\n";
+    let (zero, one, size) = (FusedArg::Number(0), FusedArg::Number(1), FusedArg::Param(3));
+    let line = [[zero; 3], [size, one, one], [one; 3]];
+    let kernel = FusedKernel {
+        params: vec![
+            FusedParam::Memory,
+            FusedParam::Value("float".to_owned()),
+            FusedParam::Value("float".to_owned()),
+            FusedParam::Size,
+        ],
+        launches: vec![launch("add", &[0, 1], 1, line), launch("add", &[0, 2], 2, line)],
+    };
+    let written = |form| {
+        let all =
+            fused(text, &read(text), Dialect { form, size_beyond: 1, vectorizes: true }, std::slice::from_ref(&kernel));
+        let (_, own) = all.split_once("#undef get_num_groups\n").unwrap();
+        // The range of a function is the same for all.
+        own.replace(super::fused::RANGE, "RANGE").replace(super::fused::RANGE_NAMES, "RANGE")
+    };
+    expect![[r#"
+        __attribute__((noinline)) void clgraph_fuse_run1_add(global float * to , float by, RANGE) {
+            for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
+                clgraph_fuse_item_add(to, by, clgraph_fuse_x, 0, 0, RANGE);
+        }
+        __attribute__((noinline)) void clgraph_fuse_run3_add(global float * to , float by, RANGE) {
+            for (uint clgraph_fuse_z = clgraph_fuse_o2; clgraph_fuse_z < clgraph_fuse_o2 + clgraph_fuse_n2; ++clgraph_fuse_z)
+            for (uint clgraph_fuse_y = clgraph_fuse_o1; clgraph_fuse_y < clgraph_fuse_o1 + clgraph_fuse_n1; ++clgraph_fuse_y)
+            for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
+                clgraph_fuse_item_add(to, by, clgraph_fuse_x, clgraph_fuse_y, clgraph_fuse_z, RANGE);
+        }
+        kernel __attribute__((reqd_work_group_size(1, 1, 1))) void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, float clgraph_fuse_a2, const uint clgraph_fuse_a3) {
+            clgraph_fuse_run1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
+            clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
+        }
+    "#]].assert_eq(&written(Form::OneItem));
+    expect![[r#"
+        __attribute__((noinline)) void clgraph_fuse_run1_add(global float * to , float by, RANGE) {
+            for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0; clgraph_fuse_v += (uint)get_local_size(0))
+                clgraph_fuse_item_add(to, by, clgraph_fuse_o0 + clgraph_fuse_v, 0, 0, RANGE);
+        }
+        __attribute__((noinline)) void clgraph_fuse_run3_add(global float * to , float by, RANGE) {
+            for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0 * clgraph_fuse_n1 * clgraph_fuse_n2; clgraph_fuse_v += (uint)get_local_size(0))
+                clgraph_fuse_item_add(to, by, clgraph_fuse_o0 + clgraph_fuse_v % clgraph_fuse_n0, clgraph_fuse_o1 + clgraph_fuse_v / clgraph_fuse_n0 % clgraph_fuse_n1, clgraph_fuse_o2 + clgraph_fuse_v / (clgraph_fuse_n0 * clgraph_fuse_n1), RANGE);
+        }
+        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, float clgraph_fuse_a2, const uint clgraph_fuse_a3) {
+            clgraph_fuse_run1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
+            barrier(CLK_GLOBAL_MEM_FENCE);
+            clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
+        }
+    "#]].assert_eq(&written(Form::OneGroup));
+    let all = fused(text, &read(text), Dialect { form: Form::OneItem, size_beyond: 0, vectorizes: false }, &[kernel]);
+    let pragma = "\n#pragma clang loop vectorize(disable) interleave(disable)\n    for (uint clgraph_fuse_x";
+    assert_eq!(all.matches(pragma).count(), 2, "{all}");
+    assert!(all.contains("#line 1\nkernel void add(") && all.contains("#define clgraph_fuse_beyond 0\n"), "{all}");
+    assert!(
+        all.contains("void clgraph_fuse_item_add(global float * to , float by, const uint clgraph_fuse_x,"),
+        "{all}"
+    );
+}
+
+/// What clgraph writes around a source has only words that no macro of the source may have.
+#[test]
+fn own_words_cannot_be_macros() {
+    let text = "kernel void f(global int *a) { a[get_global_id(0)] = 1; }";
+    let range = [[FusedArg::Number(0); 3], [FusedArg::Number(1); 3], [FusedArg::Number(1); 3]];
+    for form in [Form::OneItem, Form::OneGroup] {
+        let launches = vec![launch("f", &[0], 1, range), launch("f", &[0], 3, range)];
+        let kernel = FusedKernel { params: vec![FusedParam::Memory], launches };
+        let all =
+            fused(text, &read(text), Dialect { form, size_beyond: 1, vectorizes: true }, &[kernel]).replace(text, "");
+        let tokens = super::tokens::split(&all).unwrap();
+        let words = tokens.iter().filter(|token| token.kind == super::tokens::TokenKind::Word);
+        for word in words.map(|token| &all[token.at.clone()]) {
+            let is_own = word.starts_with("clgraph_fuse") || ["a", "int", "f"].contains(&word);
+            assert!(is_own || super::words::KEYWORDS.contains(&word), "{word}");
+        }
+    }
+}

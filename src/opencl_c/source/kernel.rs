@@ -1,0 +1,272 @@
+//! Kernels in a source: how they are declared, and which of them can be written as a function of one work-item.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::Range;
+
+use super::{Piece, Reader, Shape, Source};
+use crate::opencl_c::tokens::{Token, TokenKind, plain_directive};
+use crate::opencl_c::unreadable::Unreadable;
+use crate::opencl_c::words::{IDS, LOCAL, PLACES, WAITING, is_mangled, is_type, is_word};
+
+/// How a kernel is declared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KernelText {
+    /// Its attributes.
+    pub(in crate::opencl_c) attributes: String,
+    /// The parameters, without parentheses.
+    pub(in crate::opencl_c) params: String,
+    pub(in crate::opencl_c) names: Vec<String>,
+    /// The parameters one by one.
+    pub(in crate::opencl_c) each: Vec<ParamText>,
+    /// The bytes of its body in the source, with braces.
+    pub(in crate::opencl_c) body: Range<usize>,
+    /// Why the body cannot be written elsewhere.
+    moves: Result<(), NotItem>,
+}
+
+/// A parameter of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ParamText {
+    /// Everything but its name.
+    pub(crate) type_text: String,
+    pub(crate) kind: ParamKind,
+}
+
+/// What a parameter takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ParamKind {
+    /// An address in global memory. A compiler may take the memory for constant while the kernel runs if it is `const restrict`.
+    Global { is_constant: bool },
+    /// A number, vector or struct, or something that a name hides.
+    Value,
+    /// Constant or local memory, or an address of another kind.
+    Other,
+}
+
+/// Why a kernel cannot be written as a function of one work-item, which other code calls with the ids of the work-item.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum NotItem {
+    Unreadable(Unreadable),
+    /// Work-items wait for others of their group, or share memory with them.
+    Waits,
+    /// It has a function whose result, or whose effect, depends on the order of work-items.
+    Order(String),
+    /// A function that it calls asks for ids.
+    Helper(String),
+    /// It has a word that means something else at another place.
+    Place(String),
+    /// It has a line of the preprocessor that is no condition.
+    Directive,
+    /// It uses the name of a function for ids without a call.
+    Name(String),
+}
+
+impl fmt::Display for NotItem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(why) => write!(f, "clgraph cannot read the program: {why}"),
+            Self::Waits => f.write_str("its work-items wait for each other, or share local memory"),
+            Self::Order(word) => write!(f, "what `{word}` does depends on the order of work-items"),
+            Self::Helper(name) => write!(f, "function `{name}`, which it calls, asks for the ids of the work-item"),
+            Self::Place(word) => write!(f, "`{word}` means something else at another place"),
+            Self::Directive => f.write_str("it has a line of the preprocessor that is no condition"),
+            Self::Name(word) => write!(f, "it uses `{word}` without calling it"),
+        }
+    }
+}
+
+impl KernelText {
+    /// Returns the parameters one by one.
+    pub(crate) fn each(&self) -> &[ParamText] {
+        &self.each
+    }
+}
+
+impl Source {
+    /// Returns a kernel that can be written as a function of one work-item.
+    pub(crate) fn item(&self, name: &str) -> Result<&KernelText, NotItem> {
+        let text = self.kernel(name).map_err(NotItem::Unreadable)?;
+        text.moves.clone()?;
+        // The functions and macros that it reaches, and for each by which function it calls.
+        let mut open: Vec<(&str, Option<&str>)> = vec![(name, None)];
+        let mut seen = BTreeSet::new();
+        while let Some((of, helper)) = open.pop() {
+            for word in self.words.get(of).into_iter().flatten() {
+                let waits = WAITING.iter().any(|part| word.contains(part)) || is_mangled(word);
+                if waits || LOCAL.contains(&word.as_str()) {
+                    return Err(NotItem::Waits);
+                }
+                if ["atom", "__sync", "printf", "pipe", "ndrange"].iter().any(|part| word.contains(part)) {
+                    return Err(NotItem::Order(word.clone()));
+                }
+                if let (true, Some(helper)) = (IDS.contains(&word.as_str()), helper) {
+                    return Err(NotItem::Helper(helper.to_owned()));
+                }
+                if helper.is_none() && PLACES.contains(&word.as_str()) {
+                    return Err(NotItem::Place(word.clone()));
+                }
+                if self.words.contains_key(word) {
+                    let helper = if self.macros.contains(word) { helper } else { Some(helper.unwrap_or(word)) };
+                    if seen.insert((word, helper.is_some())) {
+                        open.push((word, helper));
+                    }
+                }
+            }
+        }
+        Ok(text)
+    }
+
+    /// Returns whether a kernel, or a function that it reaches, has a word.
+    pub(crate) fn reaches(&self, kernel: &str, is_it: impl Fn(&str) -> bool) -> bool {
+        let (mut open, mut seen) = (vec![kernel], BTreeSet::from([kernel]));
+        while let Some(name) = open.pop() {
+            for word in self.words.get(name).into_iter().flatten() {
+                if is_it(word) {
+                    return true;
+                }
+                if seen.insert(word) {
+                    open.push(word);
+                }
+            }
+        }
+        false
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// A word must mean the same at the end of the source as where the kernel is, through all macros.
+    fn check_later(&self, word: &str, end: usize) -> Result<(), Unreadable> {
+        let later = |at: Option<&usize>| at.is_some_and(|at| *at > end);
+        let (mut seen, mut open) = (BTreeSet::from([word]), vec![word]);
+        while let Some(name) = open.pop() {
+            let of = self.macros.get(name);
+            if later(self.undefined.get(name)) || later(of.and_then(|of| of.last.as_ref())) {
+                return Err(Unreadable::Redefined(name.to_owned()));
+            }
+            for piece in of.into_iter().flat_map(|of| &of.body) {
+                if let Piece::Word(inner) = piece
+                    && seen.insert(inner)
+                {
+                    open.push(inner);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a kernel. `params` has its parentheses, and `body` its braces.
+    pub(super) fn kernel(
+        &self,
+        own_name: &str,
+        shape: &Shape<'a>,
+        tokens: &[Token],
+        params: Range<usize>,
+        body: Range<usize>,
+    ) -> Result<KernelText, Unreadable> {
+        let (params, body) = (&tokens[params], &tokens[body]);
+        let place = body[0].at.start..body[body.len() - 1].at.end;
+        let end = place.end;
+        let inside = &params[1..params.len() - 1];
+        let text = |tokens: &[Token]| {
+            let words: Vec<&str> = tokens.iter().map(|token| &self.text[token.at.clone()]).collect();
+            words.join(" ")
+        };
+        let (mut names, mut each) = (Vec::new(), Vec::new());
+        let one_by_one = inside.split(|token| token.kind == TokenKind::Mark(b','));
+        let is_empty = matches!(inside, []) || matches!(inside, [only] if self.word(only) == Some("void"));
+        for param in one_by_one.filter(|_| !is_empty) {
+            let plain = |token: &Token| matches!(token.kind, TokenKind::Word | TokenKind::Mark(b'*'));
+            let words = param.iter().filter(|token| token.kind == TokenKind::Word).count();
+            if !param.iter().all(plain) || words < 2 {
+                return Err(Unreadable::Params);
+            }
+            let Some(name) = param.last().and_then(|last| self.word(last)) else { return Err(Unreadable::Params) };
+            for word in param.iter().filter_map(|token| self.word(token)) {
+                self.check_macro(word).map_err(|_| Unreadable::Params)?;
+                self.check_later(word, end)?;
+            }
+            if self.macros.contains_key(name)
+                || name == own_name
+                || is_type(name)
+                || names.iter().any(|known| known == name)
+            {
+                return Err(Unreadable::Params);
+            }
+            names.push(name.to_owned());
+            each.push(self.param(param, text(&param[..param.len() - 1])));
+        }
+        for word in
+            shape.attributes.iter().flat_map(|range| &tokens[range.clone()]).filter_map(|token| self.word(token))
+        {
+            self.check_later(word, end)?;
+        }
+        let attributes = shape.attributes.iter().map(|range| format!("__attribute__{}", text(&tokens[range.clone()])));
+        let attributes: Vec<String> = attributes.collect();
+        let params = if is_empty { String::new() } else { text(inside) };
+        let moves = self.moves(body, end);
+        Ok(KernelText { attributes: attributes.join(" "), params, names, each, body: place, moves })
+    }
+
+    fn param(&self, tokens: &[Token], type_text: String) -> ParamText {
+        let (mut words, mut open) = (BTreeSet::new(), Vec::new());
+        open.extend(tokens.iter().filter_map(|token| self.word(token)));
+        while let Some(word) = open.pop() {
+            if words.insert(word) {
+                open.extend(self.pieces(word));
+            }
+        }
+        let is_pointer = tokens.iter().any(|token| token.kind == TokenKind::Mark(b'*'));
+        let has = |names: &[&str]| names.iter().any(|name| words.contains(name));
+        let kind = if !is_pointer && !has(&["local", "__local", "constant", "__constant", "pipe", "__pipe"]) {
+            ParamKind::Value
+        } else if is_pointer && has(&["global", "__global"]) && !has(&["local", "__local", "constant", "__constant"]) {
+            let is_constant = has(&["const", "__const"]) && has(&["restrict", "__restrict", "__restrict__"]);
+            ParamKind::Global { is_constant }
+        } else {
+            ParamKind::Other
+        };
+        ParamText { type_text, kind }
+    }
+
+    /// Returns the words of a macro.
+    pub(super) fn pieces(&self, name: &str) -> impl Iterator<Item = &str> {
+        let pieces = self.macros.get(name).into_iter().flat_map(|of| &of.body);
+        pieces.filter_map(|piece| if let Piece::Word(word) = piece { Some(word.as_str()) } else { None })
+    }
+
+    /// Returns why the body of a kernel cannot be written again at the end of the source.
+    fn moves(&self, body: &[Token], end: usize) -> Result<(), NotItem> {
+        let mut seen = BTreeSet::new();
+        let mut check = |word: &str| {
+            let is_new = seen.insert(word.to_owned());
+            if is_new { self.check_later(word, end).map_err(NotItem::Unreadable) } else { Ok(()) }
+        };
+        for (at, token) in body.iter().enumerate() {
+            if token.kind == TokenKind::Directive {
+                let plain = plain_directive(&self.text[token.at.clone()]);
+                let line = plain.trim_start_matches('#').trim_start();
+                let mut words = line.split(|c| !is_word(c)).filter(|word| !word.is_empty());
+                match words.next() {
+                    None | Some("pragma" | "else" | "endif") => {}
+                    Some("if" | "ifdef" | "ifndef" | "elif" | "elifdef" | "elifndef") => {
+                        for word in words {
+                            check(word)?;
+                            if PLACES.contains(&word) {
+                                return Err(NotItem::Place(word.to_owned()));
+                            }
+                        }
+                    }
+                    Some(_) => return Err(NotItem::Directive),
+                }
+            }
+            let Some(word) = self.word(token) else { continue };
+            check(word)?;
+            let is_called = body.get(at + 1).is_some_and(|next| next.kind == TokenKind::Mark(b'('));
+            if IDS.contains(&word) && !is_called {
+                return Err(NotItem::Name(word.to_owned()));
+            }
+        }
+        Ok(())
+    }
+}

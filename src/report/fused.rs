@@ -1,0 +1,112 @@
+//! Which launches of an executable one kernel does, and why others are launches of their own.
+
+use std::fmt;
+
+/// Launches that one kernel does, one after the other: see [`Fuse`](crate::Fuse).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FusedReport {
+    /// The indices of their nodes, in order. One in a sub-graph, or in a body, has that of the sub-graph's or body's node.
+    pub nodes: Vec<usize>,
+    /// How the kernel runs their work-items.
+    pub form: FusedForm,
+}
+
+/// How a fused kernel runs the work-items of its launches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FusedForm {
+    /// One work-item runs all of them, in order.
+    OneItem,
+    /// The work-items of one work-group share them.
+    OneGroup,
+}
+
+impl fmt::Display for FusedForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OneItem => "one work-item",
+            Self::OneGroup => "one work-group",
+        })
+    }
+}
+
+impl fmt::Display for FusedReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { nodes, form } = self;
+        write!(f, "{} launches by {form}: ", nodes.len())?;
+        match nodes.as_slice() {
+            [first, .., last] if first != last => write!(f, "nodes {first} to {last}"),
+            [first, ..] => write!(f, "node {first}"),
+            [] => Ok(()),
+        }
+    }
+}
+
+/// A launch that is not fused, although [`Fuse`](crate::Fuse) asks for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NotFusedReport {
+    /// The node's index. A launch in a sub-graph, or in a body, has that of the sub-graph's or body's node.
+    pub node: usize,
+    /// Why it is not.
+    pub why: WhyNotFused,
+}
+
+/// Why a launch is not fused.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WhyNotFused {
+    /// The executable is updatable.
+    Updatable,
+    /// The executable profiles.
+    Profiled,
+    /// It is in the body of a loop with a condition, whose turns can go ahead of the condition.
+    InLoop,
+    /// It has too many work-items, or none.
+    Size {
+        /// How many.
+        items: u64,
+    },
+    /// The kernel asks how its range is divided into work-groups, and the driver may divide it; or the range is no multiple of its
+    /// work-group.
+    Divided {
+        /// The kernel's name.
+        kernel: String,
+    },
+    /// An argument is neither a value nor plain global memory.
+    Argument {
+        /// The kernel's name.
+        kernel: String,
+        /// The argument.
+        argument: usize,
+    },
+    /// The kernel cannot be part of another.
+    Kernel {
+        /// The kernel's name.
+        kernel: String,
+        /// Why.
+        why: String,
+    },
+    /// No other launch fits beside it.
+    Alone,
+}
+
+impl fmt::Display for WhyNotFused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Updatable => f.write_str("the executable can be updated"),
+            Self::Profiled => f.write_str("each command is timed"),
+            Self::InLoop => f.write_str("it is in the body of a loop with a condition"),
+            Self::Size { items } => write!(f, "{items} work-items are too many, or none"),
+            Self::Divided { kernel } => {
+                write!(f, "kernel `{kernel}` depends on work-groups, and its range has no local size that divides it")
+            }
+            Self::Argument { kernel, argument } => {
+                write!(f, "argument {argument} of kernel `{kernel}` is neither a value nor plain global memory")
+            }
+            Self::Kernel { kernel, why } => write!(f, "kernel `{kernel}`: {why}"),
+            Self::Alone => f.write_str("no other launch fits beside it"),
+        }
+    }
+}

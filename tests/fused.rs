@@ -1,0 +1,307 @@
+//! Launches that one kernel does, one after the other: rules Z1 to Z8. Memory and results are the same, to the last bit.
+
+mod common;
+
+use std::time::Duration;
+
+use clgraph::{
+    Buffer, Executable, Finalize, Fuse, FusedForm, Graph, HostRead, Kernel, Node, Path, Program, ProgramBuilder,
+    Report, WhyNotFused,
+};
+use common::Bench;
+
+const LONG: Duration = Duration::from_secs(120);
+const LEN: usize = 96;
+
+/// Kernels that ask for their ids in each way, call functions, return early, and take structs and vectors.
+const SOURCE: &str = "
+    #define HERE get_global_id(0)
+    typedef struct { float by; int more[2]; } pair;
+    float twice(float x) { return x * 2.0f; }
+    kernel void scale(global float *x, float by) { x[HERE] = x[HERE] * by + 0.5f; }
+    kernel void blend(global const float *from, global float *to, float4 by, pair other) {
+        size_t i = get_global_id(0);
+        if (i % 3 == 1) return;
+        by.x += twice(from[i]);
+        to[i] = by.x + by.w * other.by + other.more[1];
+    }
+    kernel void where_am_i(global float *x) {
+        const size_t w = get_global_size(0), h = get_global_size(1);
+        const size_t i = ((get_global_id(2) - get_global_offset(2)) * h + get_global_id(1) - get_global_offset(1)) * w
+                       + get_global_id(0) - get_global_offset(0);
+        x[i] += get_global_id(0) + 2 * get_global_id(1) + 4 * get_global_id(2) + 8 * get_work_dim() + 16 * get_global_size(2)
+              + 32 * get_global_offset(1) + 64 * (int)(get_global_linear_id() == i) + get_global_id(7) + get_global_size(9);
+    }
+    kernel void groups(global float *x) {
+        const size_t i = get_global_id(0) - get_global_offset(0) + get_global_size(0) * (get_global_id(1) - get_global_offset(1));
+        x[i] += get_local_id(0) + 2 * get_local_id(1) + 4 * get_group_id(0) + 8 * get_group_id(1) + 16 * get_num_groups(0)
+              + 32 * get_num_groups(1) + 64 * get_local_size(0) + 128 * get_local_linear_id() + get_enqueued_local_size(1)
+              + get_local_size(2) + get_num_groups(2);
+    }
+    kernel void shift(global const float *from, global float *to, uint n) {
+        size_t i = get_global_id(0);
+        to[i] = from[(i + 1) % n] * 0.75f;
+    }
+";
+
+#[repr(C)]
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+struct Pair {
+    by: f32,
+    more: [i32; 2],
+}
+
+/// A program over three buffers, with all kernels of the source.
+struct Field {
+    bench: Bench,
+    buffers: [Buffer<f32>; 3],
+    kernels: [Kernel; 5],
+}
+
+impl Field {
+    fn new() -> Self {
+        let bench = Bench::new();
+        let options = if bench.queue.device().caps().version.major >= 3 { "-cl-std=CL3.0" } else { "-cl-std=CL2.0" };
+        let program = ProgramBuilder::new(&bench.queue).options(options).source(SOURCE).unwrap();
+        let kernels = ["scale", "blend", "where_am_i", "groups", "shift"].map(|name| program.kernel(name).unwrap());
+        let buffers = [(); 3].map(|()| Buffer::<f32>::new(&bench.queue, LEN).unwrap());
+        Self { bench, buffers, kernels }
+    }
+
+    fn add(&self, graph: &Graph, which: usize, number: u32) -> Node {
+        let [a, b, c] = [0, 1, 2].map(|at| &self.buffers[(which + number as usize + at) % 3]);
+        let by = number as f32 * 0.3 + 0.1;
+        let [scale, blend, place, groups, shift] = &self.kernels;
+        // SAFETY: of all: work-items write their own elements, inside the buffers.
+        unsafe {
+            match which % 7 {
+                0 => graph.kernel(scale).read_write(a).arg(by).range(LEN).add(),
+                1 => {
+                    let pair = Pair { by: 0.25, more: [3, number as i32] };
+                    graph.kernel(blend).read(a).write(b).arg([by, 1.0, 2.0, by * 0.5]).arg(pair).range(LEN).add()
+                }
+                2 => graph.kernel(place).read_write(b).range([4, 6, 4]).add(),
+                3 => graph.kernel(place).read_write(c).range([8, 3]).offset([5, 7]).add(),
+                4 => graph.kernel(groups).read_write(a).range([8, 12]).work_group([4, 3]).add(),
+                5 => graph.kernel(groups).read_write(b).range(24).offset(3).work_group(8).add(),
+                _ => graph.kernel(shift).read(c).write(a).arg(LEN as u32).range(LEN).add(),
+            }
+        }
+        .unwrap()
+    }
+
+    fn start(&self) {
+        for (at, buffer) in self.buffers.iter().enumerate() {
+            let data: Vec<f32> = (0..LEN).map(|i| i as f32 * 0.37 + at as f32).collect();
+            self.bench.queue.enqueue_write_buffer(buffer, 0, &data, &[]).unwrap();
+        }
+        self.bench.queue.finish().unwrap();
+    }
+
+    fn bits(&self) -> Vec<Vec<u32>> {
+        self.buffers.iter().map(|buffer| self.bench.content(&buffer.cast().unwrap())).collect()
+    }
+
+    /// Runs the same graph fused and not, on a path. Returns the report of the fused one.
+    fn compare(&self, graph: &Graph, path: Path) -> Report {
+        let plain = graph.finalize(Finalize::new().path(path).fuse(Fuse::Off)).unwrap();
+        let fused = graph.finalize(Finalize::new().path(path).fuse(Fuse::Now)).unwrap();
+        assert_eq!(plain.report().fused, []);
+        let run = |executable: &Executable| {
+            self.start();
+            for _ in 0..2 {
+                executable.submit(&self.bench.queue).unwrap().wait_for(LONG).unwrap();
+            }
+            self.bits()
+        };
+        let expected = run(&plain);
+        let found = run(&fused);
+        assert_eq!(found, expected, "{path}\n{}", fused.report());
+        fused.report()
+    }
+}
+
+/// Rule Z1: each way in which a kernel can ask where it is, in one, two and three dimensions.
+#[test]
+fn a_chain_is_one_launch_and_changes_the_same_bytes() {
+    let field = Field::new();
+    for path in [Path::Auto, Path::Replay, Path::Native, Path::Gated, Path::Queues] {
+        let graph = field.bench.graph();
+        (0..40).for_each(|number| _ = field.add(&graph, number as usize, number));
+        let report = field.compare(&graph, path);
+        assert_eq!(report.fused.iter().map(|of| of.nodes.len()).sum::<usize>(), 40, "{report}");
+        assert!(report.commands < 10, "{report}");
+        assert!(report.not_fused.is_empty(), "{report}");
+        let text = report.to_string();
+        assert!(text.contains("fused      ") && text.contains(" launches by one work-"), "{text}");
+    }
+}
+
+/// Why the launches of a graph of one or two kernels are not fused.
+fn why(graph: &Graph) -> Vec<WhyNotFused> {
+    let executable = graph.finalize(Finalize::new().fuse(Fuse::Now)).unwrap();
+    executable.report().not_fused.into_iter().map(|of| of.why).collect()
+}
+
+/// Rules Z2, Z3, Z6, Z8: what is not fused runs as it is, and the report says why.
+#[test]
+fn what_is_not_fused_says_why() {
+    let bench = Bench::new();
+    let data = bench.buffer(&[1; 64]);
+    let program = |options: &str, source: &str| {
+        ProgramBuilder::new(&bench.queue).options(options).source(source).unwrap().kernel("f").unwrap()
+    };
+    let plain = "kernel void f(global uint *x) { x[get_global_id(0)] += 1; }";
+    let cases = [
+        (program("-cl-fast-relaxed-math", plain), "the program is built with -cl-fast-relaxed-math"),
+        (program("", "kernel void f(global uint *x) { atomic_inc(x); }"), "depends on the order of work-items"),
+        (
+            program("", "kernel void f(global uint *x) { barrier(CLK_GLOBAL_MEM_FENCE); *x = 1; }"),
+            "its work-items wait for each other, or share local memory",
+        ),
+        (
+            program("", "uint at() { return get_global_id(0); } kernel void f(global uint *x) { x[at()] = 1; }"),
+            "function `at`, which it calls, asks for the ids",
+        ),
+        (program("", &format!("#define NOTHING\n{plain} NOTHING")), "clgraph cannot read the program"),
+    ];
+    for (kernel, words) in &cases {
+        let graph = bench.graph();
+        for _ in 0..2 {
+            // SAFETY: the work-items touch elements inside the buffer.
+            unsafe { graph.kernel(kernel).read_write(&data).range(1).add() }.unwrap();
+        }
+        for of in why(&graph) {
+            let WhyNotFused::Kernel { kernel, why } = &of else { panic!("{of}") };
+            assert!(kernel == "f" && why.contains(words), "{of}");
+        }
+    }
+    let kernel = program("", plain);
+    let groups = program("", "kernel void f(global uint *x) { x[get_global_id(0)] += get_group_id(0); }");
+    let constant = program("", "kernel void f(constant uint *x, global uint *y) { y[0] += x[0]; }");
+    let graph = |add: &dyn Fn(&Graph)| {
+        let graph = bench.graph();
+        add(&graph);
+        graph
+    };
+    // SAFETY: of all below: as above.
+    let one = graph(&|graph| _ = unsafe { graph.kernel(&kernel).read_write(&data).range(64).add() }.unwrap());
+    assert_eq!(why(&one), [WhyNotFused::Alone]);
+    let other = bench.buffer(&[1; 1 << 15]);
+    let large = graph(&|graph| _ = unsafe { graph.kernel(&kernel).read_write(&other).range(1 << 15).add() }.unwrap());
+    assert_eq!(why(&large), [WhyNotFused::Size { items: 1 << 15 }]);
+    let divided = graph(&|graph| _ = unsafe { graph.kernel(&groups).read_write(&data).range(64).add() }.unwrap());
+    assert_eq!(why(&divided), [WhyNotFused::Divided { kernel: "f".to_owned() }]);
+    let argument =
+        graph(&|graph| _ = unsafe { graph.kernel(&constant).read(&data).read_write(&other).range(1).add() }.unwrap());
+    assert_eq!(why(&argument), [WhyNotFused::Argument { kernel: "f".to_owned(), argument: 0 }]);
+    // Options of the executable.
+    let two = graph(&|graph| {
+        for _ in 0..2 {
+            unsafe { graph.kernel(&kernel).read_write(&data).range(64).add() }.unwrap();
+        }
+    });
+    for (options, expected) in
+        [(Finalize::new().updatable(), WhyNotFused::Updatable), (Finalize::new().profiling(), WhyNotFused::Profiled)]
+    {
+        let report = two.finalize(options.fuse(Fuse::Now)).unwrap().report();
+        assert_eq!(report.not_fused.iter().map(|of| of.why.clone()).collect::<Vec<_>>(), vec![expected; 2]);
+        assert_eq!(report.fused, []);
+    }
+    let report = two.finalize(Finalize::new().fuse(Fuse::Now)).unwrap().report();
+    let forms: Vec<FusedForm> = report.fused.iter().map(|of| of.form).collect();
+    assert!(forms == [FusedForm::OneItem] || forms == [FusedForm::OneGroup], "{report}");
+    // A loop with a condition.
+    let body = two.finalize(Finalize::new()).unwrap();
+    let off = bench.buffer(&[0]);
+    let loops = graph(&|graph| _ = graph.repeat_while(&off, &body).add().unwrap());
+    assert_eq!(why(&loops), [WhyNotFused::InLoop, WhyNotFused::InLoop]);
+}
+
+/// Rule Z8: memory that is `const restrict` in one launch and written by another keeps them apart.
+#[test]
+fn constant_memory_keeps_launches_apart() {
+    let bench = Bench::new();
+    let source = "kernel void f(global const uint *restrict from, global uint *to) {
+        const size_t i = get_global_id(0); to[i] = to[i] * 3 + from[(i + 1) % 64];
+    }";
+    let kernel = Program::from_source(&bench.queue, source).unwrap().kernel("f").unwrap();
+    let run = |fuse: Fuse| {
+        let (a, b) = (bench.buffer(&[1; 64]), bench.buffer(&[2; 64]));
+        let graph = bench.graph();
+        for number in 0..6 {
+            let (from, to) = if number % 2 == 0 { (&a, &b) } else { (&b, &a) };
+            // SAFETY: each work-item writes its own element.
+            unsafe { graph.kernel(&kernel).read(from).read_write(to).range(64).add() }.unwrap();
+        }
+        let executable = graph.finalize(Finalize::new().fuse(fuse)).unwrap();
+        executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+        (bench.content(&a), bench.content(&b), executable.report().fused.len())
+    };
+    let (a, b, fused) = run(Fuse::Now);
+    assert_eq!((a, b, 0), run(Fuse::Off));
+    assert_eq!(fused, 0);
+}
+
+/// Rules Z1, N3, K7: sub-graphs, bodies, unrolled loops, host tasks, inputs and results around fused launches.
+#[test]
+fn parts_and_bodies_are_fused_too() {
+    let field = Field::new();
+    let bench = &field.bench;
+    let flag = bench.buffer(&[0]);
+    let part = bench.graph();
+    (0..4).for_each(|number| _ = field.add(&part, number as usize, number));
+    let part = part.finalize(Finalize::new().fuse(Fuse::Now)).unwrap();
+    assert_eq!(part.report().fused.len(), 1);
+    for fuse in [Fuse::Off, Fuse::Now] {
+        let graph = bench.graph();
+        let input = graph.write(&field.buffers[0], [0.5_f32; LEN]).add().unwrap();
+        (0..5).for_each(|number| _ = field.add(&graph, number as usize + 2, number));
+        graph.sub_graph(&part).add().unwrap();
+        let turns = graph.repeat(3, &part).add().unwrap();
+        graph.host_task(|_| ()).reads_and_writes(&field.buffers[1]).add().unwrap();
+        let branch = graph.when(&flag, &part).otherwise(&part).add().unwrap();
+        (0..5).for_each(|number| _ = field.add(&graph, number as usize, number + 3));
+        let reads: Vec<HostRead<f32>> = field.buffers.iter().map(|of| graph.read(of).add().unwrap()).collect();
+        let executable = graph.finalize(Finalize::new().fuse(fuse)).unwrap();
+        field.start();
+        let mut all = Vec::new();
+        for round in 0..3 {
+            let run = executable.submit_to(&bench.queue).with(&input, [round as f32; LEN]).submit().unwrap();
+            run.wait_for(LONG).unwrap();
+            assert_eq!((run.turns(&turns).unwrap(), run.turns(&branch).unwrap()), (3, 1));
+            all.extend(reads.iter().map(|read| run.get(read).unwrap().iter().map(|x| x.to_bits()).collect::<Vec<_>>()));
+        }
+        let fused = executable.report().fused.len();
+        assert_eq!(fused > 2, fuse == Fuse::Now, "{}", executable.report());
+        let drawing = executable.print_graph(std::env::temp_dir().join("clgraph-fused.svg"), Default::default(), None);
+        drawing.unwrap();
+        FOUND.with_borrow_mut(|found| found.push(all));
+    }
+    FOUND.with_borrow(|found| assert_eq!(found[0], found[1]));
+}
+
+thread_local!(static FOUND: std::cell::RefCell<Vec<Vec<Vec<u32>>>> = const { std::cell::RefCell::new(Vec::new()) });
+
+/// Rules Z2, X5: programs with the same launches share what was built; more arguments than a device takes are several launches.
+#[test]
+fn long_chains_are_few_launches() {
+    let bench = Bench::new();
+    let source = "kernel void add(global uint *to, uint by) { to[get_global_id(0)] += by; }";
+    let add = Program::from_source(&bench.queue, source).unwrap().kernel("add").unwrap();
+    let buffers: Vec<Buffer<u32>> = (0..300).map(|_| bench.buffer(&[0; 8])).collect();
+    let graph = bench.graph();
+    for (by, buffer) in (0..).zip(&buffers) {
+        // SAFETY: each work-item touches its own element.
+        unsafe { graph.kernel(&add).read_write(buffer).arg(by).range(8).add() }.unwrap();
+    }
+    for _ in 0..2 {
+        let executable = graph.finalize(Finalize::new().fuse(Fuse::Now)).unwrap();
+        let report = executable.report();
+        assert!((1..=8).contains(&report.commands), "{report}");
+        executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+    }
+    for (by, buffer) in (0..).zip(&buffers) {
+        assert_eq!(bench.content(buffer), [2 * by; 8]);
+    }
+}

@@ -1,0 +1,265 @@
+//! Random kernels in random graphs, fused and not: rule Z1. They ask for their ids, return early, have loops and branches, and call
+//! functions; each work-item writes its own elements, and reads others that no work-item writes.
+//!
+//! `CLGRAPH_TEST_RANDOM` is the number of programs, and `CLGRAPH_TEST_SEED` repeats a run.
+
+mod common;
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use clgraph::{Buffer, Finalize, Fuse, Graph, Kernel, Path, ProgramBuilder};
+use common::Bench;
+use fastrand::Rng;
+
+const LONG: Duration = Duration::from_secs(300);
+const KERNELS: usize = 10;
+/// The elements of a buffer.
+const LEN: usize = 256;
+/// How many buffers of each type there are.
+const BUFFERS: usize = 3;
+
+/// What a kernel takes, in order: memory that it writes, memory that it reads, a number of each type.
+struct Shape {
+    writes_floats: bool,
+    reads_floats: bool,
+    /// Whether it asks how its range is divided.
+    sees_groups: bool,
+}
+
+/// Writes a float or an integer expression.
+fn expression(rng: &mut Rng, is_float: bool, depth: usize, ids: &[&str]) -> String {
+    if depth == 0 || rng.u8(..5) == 0 {
+        return match (is_float, rng.u8(..5)) {
+            (true, 0) => format!("{:.3}f", rng.f32() * 4.0 - 2.0),
+            (true, 1) => "x".to_owned(),
+            (true, 2) => "fx".to_owned(),
+            (true, 3) => "convert_float(u & 1023u)".to_owned(),
+            (true, _) => "convert_float((uint)(HERE & 15))".to_owned(),
+            (false, 0) => format!("{}u", rng.u32(..)),
+            (false, 1) => "u".to_owned(),
+            (false, 2) => "ux".to_owned(),
+            (false, 3) => format!("(uint){}", ids[rng.usize(..ids.len())]),
+            (false, _) => "as_uint(x)".to_owned(),
+        };
+    }
+    let mut of = |is_float| expression(rng, is_float, depth - 1, ids);
+    let (a, b) = (of(is_float), of(is_float));
+    let condition = format!("{} < {}", of(!is_float), of(!is_float));
+    match (is_float, rng.u8(..8)) {
+        (true, 0) => format!("({a} + {b})"),
+        (true, 1) => format!("({a} - {b})"),
+        (true, 2) => format!("({a} * {b})"),
+        (true, 3) => format!("({a} / ({b} + 1.5f))"),
+        (true, 4) => format!("sqrt(fabs({a}))"),
+        (true, 5) => format!("helper({a}, {b})"),
+        (true, 6) => format!("fmin(fmax({a}, -100.0f), {b})"),
+        (false, 0) => format!("({a} + {b})"),
+        (false, 1) => format!("({a} * {b})"),
+        (false, 2) => format!("({a} ^ ({b} >> 3))"),
+        (false, 3) => format!("rotate({a}, {b})"),
+        (false, 4) => format!("({a} % ({b} | 1u))"),
+        (false, 5) => format!("count({a})"),
+        (false, 6) => format!("SWAP({a})"),
+        (_, _) => format!("({condition} ? {a} : {b})"),
+    }
+}
+
+/// Writes a kernel.
+fn kernel(rng: &mut Rng, all: &mut String, number: usize) -> Shape {
+    let shape = Shape { writes_floats: rng.bool(), reads_floats: rng.bool(), sees_groups: rng.u8(..3) == 0 };
+    let name = |is_float| if is_float { "float" } else { "uint" };
+    let (to, from) = (name(shape.writes_floats), name(shape.reads_floats));
+    let mut ids = vec![
+        "HERE",
+        "get_global_id(0)",
+        "get_global_size(1)",
+        "get_work_dim()",
+        "get_global_id(1)",
+        "get_global_offset(0)",
+    ];
+    if shape.sees_groups {
+        ids.extend([
+            "get_local_id(0)",
+            "get_group_id(0)",
+            "get_local_size(1)",
+            "get_num_groups(0)",
+            "get_local_linear_id()",
+        ]);
+    }
+    let _ = writeln!(all, "kernel void k{number}(global {to} *to, global const {from} *from, float fx, uint ux) {{");
+    let _ = writeln!(
+        all,
+        "    const size_t i = HERE;\n    const {from} read = from[(i * {} + {}) % {LEN}];",
+        rng.usize(1..7),
+        rng.usize(..9)
+    );
+    let (x, u) = if shape.reads_floats { ("read", "as_uint(read)") } else { ("convert_float(read & 255u)", "read") };
+    let _ = writeln!(all, "    float x = {x};\n    uint u = {u};");
+    if rng.bool() {
+        let _ = writeln!(all, "    if ({} % 5u == {}u) return;", expression(rng, false, 1, &ids), rng.u8(..5));
+    }
+    for _ in 0..rng.usize(..4) {
+        let is_float = rng.bool();
+        let (name, value) = (if is_float { "x" } else { "u" }, expression(rng, is_float, 2, &ids));
+        let _ = match rng.u8(..4) {
+            0 => writeln!(
+                all,
+                "    for (uint k = 0; k < (ux & 3u) + 1u; k++) {{ {name} = {value}; if (u == k) break; }}"
+            ),
+            1 => writeln!(all, "    if ({}) {name} = {value}; else ux += 1u;", expression(rng, false, 1, &ids)),
+            _ => writeln!(all, "    {name} = {value};"),
+        };
+    }
+    let value = expression(rng, shape.writes_floats, 3, &ids);
+    let (old, join) = if rng.bool() { ("to[i]", if shape.writes_floats { "*" } else { "^" }) } else { ("", "") };
+    let _ = writeln!(all, "    to[i] = {old} {join} ({value});\n}}");
+    shape
+}
+
+fn program(rng: &mut Rng) -> (String, Vec<Shape>) {
+    let mut all = "#define HERE (get_global_id(0) - get_global_offset(0) + get_global_size(0) \\\n    \
+                   * (get_global_id(1) - get_global_offset(1)))\n\
+                   #define SWAP(v) (((v) << 16) | ((v) >> 16))\n\
+                   float helper(float a, float b) { float c = a; for (int i = 0; i < 3; i++) c = c * 0.5f + b; return c; }\n\
+                   uint count(uint a) { return popcount(a) + (a >> 31 ? 7u : 0u); }\n"
+        .to_owned();
+    let shapes = (0..KERNELS).map(|number| kernel(rng, &mut all, number)).collect();
+    (all, shapes)
+}
+
+struct Field {
+    bench: Bench,
+    floats: Vec<Buffer<f32>>,
+    numbers: Vec<Buffer<u32>>,
+}
+
+impl Field {
+    fn new() -> Self {
+        let bench = Bench::new();
+        let floats = (0..BUFFERS).map(|_| Buffer::new(&bench.queue, LEN).unwrap()).collect();
+        let numbers = (0..BUFFERS).map(|_| Buffer::new(&bench.queue, LEN).unwrap()).collect();
+        Self { bench, floats, numbers }
+    }
+
+    fn start(&self) {
+        for (at, (floats, numbers)) in self.floats.iter().zip(&self.numbers).enumerate() {
+            let data: Vec<f32> = (0..LEN).map(|i| (i * 7 + at) as f32 * 0.013 - 1.0).collect();
+            self.bench.queue.enqueue_write_buffer(floats, 0, &data, &[]).unwrap();
+            let data: Vec<u32> = (0..LEN as u32).map(|i| i.wrapping_mul(2_654_435_769) >> (at * 5)).collect();
+            self.bench.queue.enqueue_write_buffer(numbers, 0, &data, &[]).unwrap();
+        }
+        self.bench.queue.finish().unwrap();
+    }
+
+    fn bits(&self) -> Vec<Vec<u32>> {
+        let floats = self.floats.iter().map(|buffer| self.bench.content(&buffer.cast().unwrap()));
+        floats.chain(self.numbers.iter().map(|buffer| self.bench.content(buffer))).collect()
+    }
+
+    /// Adds a launch.
+    fn add(&self, graph: &Graph, launch: &Launch, kernels: &[Kernel], shapes: &[Shape]) {
+        let Launch { kernel, to, from, numbers, size: (w, h), offset: (dx, dy), group } = *launch;
+        let shape = &shapes[kernel];
+        let node = graph.kernel(&kernels[kernel]);
+        let node =
+            if shape.writes_floats { node.read_write(&self.floats[to]) } else { node.read_write(&self.numbers[to]) };
+        let node = if shape.reads_floats { node.read(&self.floats[from]) } else { node.read(&self.numbers[from]) };
+        let node = node.arg(numbers.0).arg(numbers.1);
+        let node = match (h, group) {
+            (1, None) => node.range(w).offset(dx),
+            (1, Some((x, _))) => node.range(w).offset(dx).work_group(x),
+            (_, None) => node.range([w, h]).offset([dx, dy]),
+            (_, Some((x, y))) => node.range([w, h]).offset([dx, dy]).work_group([x, y]),
+        };
+        // SAFETY: work-items write their own elements, of which there are at most as many as the buffer has.
+        unsafe { node.add() }.unwrap();
+    }
+
+    /// Runs launches plainly and fused. Returns where memory differs, and how many were fused.
+    fn differences(
+        &self,
+        launches: &[Launch],
+        path: Path,
+        kernels: &[Kernel],
+        shapes: &[Shape],
+    ) -> (Vec<String>, usize) {
+        let graph = self.bench.graph();
+        launches.iter().for_each(|launch| self.add(&graph, launch, kernels, shapes));
+        let mut fused = 0;
+        let [plain, now] = [Fuse::Off, Fuse::Now].map(|fuse| {
+            let executable = graph.finalize(Finalize::new().path(path).fuse(fuse)).unwrap();
+            self.start();
+            for _ in 0..2 {
+                executable.submit(&self.bench.queue).unwrap().wait_for(LONG).unwrap();
+            }
+            fused = executable.report().fused.iter().map(|of| of.nodes.len()).sum();
+            self.bits()
+        });
+        let differs = |(at, (plain, now)): (usize, (&Vec<u32>, &Vec<u32>))| {
+            let all = plain.iter().zip(now).enumerate().filter(|(_, (plain, now))| plain != now);
+            all.take(3).map(|(i, (plain, now))| format!("{at}[{i}]: {plain:#x}, fused {now:#x}")).collect::<Vec<_>>()
+        };
+        (plain.iter().zip(&now).enumerate().flat_map(differs).collect(), fused)
+    }
+}
+
+/// A launch of a kernel.
+#[derive(Clone, Debug)]
+struct Launch {
+    kernel: usize,
+    /// The buffers that it writes and reads.
+    to: usize,
+    from: usize,
+    numbers: (f32, u32),
+    size: (usize, usize),
+    offset: (usize, usize),
+    group: Option<(usize, usize)>,
+}
+
+impl Launch {
+    fn new(rng: &mut Rng, shapes: &[Shape]) -> Self {
+        let kernel = rng.usize(..shapes.len());
+        let shape = &shapes[kernel];
+        let (to, from) = (rng.usize(..BUFFERS), rng.usize(..BUFFERS));
+        // Nothing reads what its own launch writes.
+        let from = if to == from && shape.writes_floats == shape.reads_floats { (from + 1) % BUFFERS } else { from };
+        let (w, h) = if rng.bool() { (rng.usize(1..LEN), 1) } else { (rng.usize(1..16), rng.usize(1..16)) };
+        let group = [(1, 1), (w, h), (if w % 2 == 0 { 2 } else { 1 }, 1), (1, h)][rng.usize(..4)];
+        let group = (shape.sees_groups || rng.bool()).then_some(group);
+        let (numbers, offset) = ((rng.f32(), rng.u32(..64)), (rng.usize(..3), rng.usize(..3)));
+        Self { kernel, to, from, numbers, size: (w, h), offset, group }
+    }
+}
+
+#[test]
+fn random_kernels_do_the_same_when_they_are_fused() {
+    let count = std::env::var("CLGRAPH_TEST_RANDOM").map_or(6, |count| count.parse().unwrap());
+    let seed = std::env::var("CLGRAPH_TEST_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
+    println!("CLGRAPH_TEST_SEED={seed}");
+    let (field, mut rng) = (Field::new(), Rng::with_seed(seed));
+    let (mut launches, mut fused) = (0, 0);
+    for _ in 0..count {
+        let (source, shapes) = program(&mut rng);
+        let std = if field.bench.queue.device().caps().version.major >= 3 { "-cl-std=CL3.0" } else { "-cl-std=CL2.0" };
+        let program = ProgramBuilder::new(&field.bench.queue).options(std).source(&source).unwrap();
+        let kernels: Vec<Kernel> = (0..KERNELS).map(|at| program.kernel(&format!("k{at}")).unwrap()).collect();
+        let mut list: Vec<Launch> = (0..rng.usize(2..40)).map(|_| Launch::new(&mut rng, &shapes)).collect();
+        let path = [Path::Auto, Path::Native, Path::Replay, Path::Queues][rng.usize(..4)];
+        let compare = |list: &[Launch]| field.differences(list, path, &kernels, &shapes);
+        let (mut differing, now_fused) = compare(&list);
+        (launches, fused) = (launches + list.len(), fused + now_fused);
+        if !differing.is_empty() {
+            // As few launches as show it.
+            let mut at = 0;
+            while at < list.len() {
+                let mut fewer = list.clone();
+                fewer.remove(at);
+                let (now, _) = compare(&fewer);
+                if now.is_empty() { at += 1 } else { (list, differing) = (fewer, now) }
+            }
+            panic!("{source}\n{list:#?}\n{differing:#?}");
+        }
+    }
+    assert!(fused * 10 > launches * 9, "only {fused} of {launches} launches were fused");
+}
