@@ -4,7 +4,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use clgraph::{Finalize, Graph, Kernel, Path};
+use clgraph::{Executable, Finalize, Graph, Kernel, Path, UserEvent};
 use common::Bench;
 
 const NODES: usize = 100_000;
@@ -92,4 +92,34 @@ fn wide_joins_and_forks_are_linear() {
         graph.add_edge(join, leaf).unwrap();
     }
     bench.run(&graph);
+}
+
+/// Rule S5: what waits behind an event costs the same for each, however many wait: six times as many take about six times as
+/// long. A look at all that waits, for each of them, would take thirty-six times.
+#[test]
+fn what_waits_on_an_out_of_order_queue_is_enqueued_in_linear_time() {
+    let bench = Bench::new();
+    let all: Vec<Executable> =
+        (0..50).map(|_| Graph::new(&bench.queue).unwrap().finalize(Finalize::new()).unwrap()).collect();
+    let time = |count: usize| {
+        let tries = (0..3).map(|_| {
+            let queue = bench.another_queue(true);
+            let go = UserEvent::new(&queue).unwrap();
+            let begin = Instant::now();
+            for at in 0..count {
+                let run = all[at % all.len()].submit_to(&queue).after(&go).submit().unwrap();
+                // A barrier or marker without a list waits for all before it, which takes PoCL's time.
+                if at % 10 == 0 {
+                    queue.enqueue_barrier_with_wait_list(&[&run.event().unwrap()]).unwrap();
+                }
+            }
+            let took = begin.elapsed();
+            go.complete().unwrap();
+            queue.finish().unwrap();
+            took
+        });
+        tries.min().unwrap_or(Duration::MAX)
+    };
+    let (small, large) = (time(1000), time(6000));
+    assert!(large < small * 15, "1000 submissions took {small:?}, 6000 took {large:?}");
 }

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 /// The number of a gate. No two gates of a process have the same.
 pub(crate) type GateId = u64;
 
-/// Some gates, each once.
+/// Some gates, each once, in the order of their numbers: mostly the oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gates(SmallVec<[GateId; 2]>);
 
@@ -36,8 +36,9 @@ struct Closed {
     /// The gates that host tasks of its submission wait for now: see [`Wait`]. A gate that two of them wait for is there
     /// twice.
     waits: SmallVec<[GateId; 2]>,
-    /// It stands for all gates that a barrier comes after, and is open when they are.
-    stands_for_others: bool,
+    /// For a gate that stands for all gates that a barrier comes after, and is open when they are: how many of these,
+    /// from the oldest on, have to be looked at. The newer ones were open.
+    stands_for: Option<usize>,
     /// For a user event that a submission completes: what has to open before that submission begins. It may complete the
     /// event long before its own gate opens.
     begins_after: Option<Gates>,
@@ -50,20 +51,26 @@ fn closed() -> MutexGuard<'static, ClosedGates> {
 impl ClosedGates {
     /// Returns whether a gate is closed. One that stands for others is forgotten when it is not.
     fn is_closed(&mut self, gate: GateId) -> bool {
-        let mut ahead = vec![gate];
+        let mut ahead: SmallVec<[GateId; 8]> = SmallVec::from_slice(&[gate]);
         while let Some(&next) = ahead.last() {
-            let Some(entry) = self.gates.get(&next) else {
+            let Some(Closed { after, stands_for, .. }) = self.gates.get(&next) else {
                 ahead.pop();
                 continue;
             };
-            if !entry.stands_for_others {
-                return true;
-            }
-            // The newest first: an older one that stands for others is likely to be open.
-            let others = entry.after.0.iter().filter(|other| self.gates.contains_key(other));
-            match others.max() {
-                Some(other) => ahead.push(*other),
-                None => {
+            let Some(left) = *stands_for else { return true };
+            // The newest first: an older one that stands for others is likely to be open. Those that were open are left
+            // out next time, or each question would look at all of them.
+            let newest = after.0.iter().take(left).rposition(|other| self.gates.contains_key(other));
+            let (other, all) = (newest.map(|at| after.0[at]), after.0.len());
+            let entry = self.gates.get_mut(&next);
+            match (other, entry) {
+                (Some(other), Some(entry)) => {
+                    entry.stands_for = newest.map(|at| at + 1);
+                    ahead.push(other);
+                }
+                // A user event may be registered again, by another submission.
+                (None, Some(entry)) if left < all => entry.stands_for = Some(all),
+                _ => {
                     self.remove(next);
                     ahead.pop();
                 }
@@ -75,9 +82,10 @@ impl ClosedGates {
     /// A gate opens after others.
     fn add(&mut self, gate: GateId, after: &Gates) {
         let known = &mut self.gates.entry(gate).or_default().after;
-        let (before, ()) = (known.0.len(), known.extend(after));
-        for new in &known.0[before..] {
-            *self.named.entry(*new).or_default() += 1;
+        for other in &after.0 {
+            if known.insert(*other) {
+                *self.named.entry(*other).or_default() += 1;
+            }
         }
     }
 
@@ -115,18 +123,47 @@ impl Gates {
         self.0.is_empty()
     }
 
-    pub(crate) fn extend(&mut self, others: &Self) {
-        for gate in &others.0 {
-            if !self.0.contains(gate) {
-                self.0.push(*gate);
+    /// Adds a gate. Returns false if it is there.
+    fn insert(&mut self, gate: GateId) -> bool {
+        // Mostly it is the newest.
+        if self.0.last().is_none_or(|last| *last < gate) {
+            self.0.push(gate);
+            return true;
+        }
+        match self.0.binary_search(&gate) {
+            Ok(_) => false,
+            Err(at) => {
+                self.0.insert(at, gate);
+                true
             }
         }
+    }
+
+    pub(crate) fn extend(&mut self, others: &Self) {
+        if others.0.len() < FEW_OF_QUEUE {
+            for gate in &others.0 {
+                self.insert(*gate);
+            }
+            return;
+        }
+        self.0.extend_from_slice(&others.0);
+        // Two parts that are sorted: this takes linear time.
+        self.0.sort();
+        self.0.dedup();
     }
 
     /// Removes the gates that have opened.
     fn prune(&mut self) {
         let mut closed = closed();
         self.0.retain(|gate| closed.is_closed(*gate));
+    }
+
+    /// Removes the gates that have opened and are newer than all that have not. If some are left, the last is closed.
+    fn prune_newest(&mut self) {
+        let mut closed = closed();
+        while self.0.last().is_some_and(|last| !closed.is_closed(*last)) {
+            self.0.pop();
+        }
     }
 
     /// Returns whether a gate is one of these, or has to open before one of these can.
@@ -136,7 +173,7 @@ impl Gates {
 
     fn come_after_in(&self, closed: &ClosedGates, gate: GateId) -> bool {
         if !closed.named.contains_key(&gate) {
-            return self.0.contains(&gate);
+            return self.0.binary_search(&gate).is_ok();
         }
         let (mut ahead, mut seen) = (self.0.to_vec(), BTreeSet::new());
         while let Some(next) = ahead.pop() {
@@ -210,7 +247,7 @@ pub(crate) fn close(gate: GateId, after: Gates) {
 pub(crate) fn complete_by(events: &[GateId], submission: GateId, begins_after: &Gates) -> bool {
     // All are looked at before one is registered: another wait must not see a submission that is refused.
     let mut closed = closed();
-    if events.iter().any(|event| begins_after.0.contains(event)) {
+    if events.iter().any(|event| begins_after.0.binary_search(event).is_ok()) {
         return false;
     }
     let is_named = events.iter().any(|event| closed.named.contains_key(event));
@@ -249,22 +286,26 @@ fn one_for(all: Gates) -> Gates {
     }
     let (mut closed, one) = (closed(), number());
     closed.name(&all.0);
-    closed.gates.insert(one, Closed { after: all, stands_for_others: true, ..Closed::default() });
+    let stands_for = Some(all.0.len());
+    closed.gates.insert(one, Closed { after: all, stands_for, ..Closed::default() });
     // Entries of open gates are removed when somebody asks for them, which may never happen. So all entries are checked
     // from time to time: when as many new ones have come as the last check left.
     if NEW.fetch_add(1, Ordering::Relaxed) >= LEFT.load(Ordering::Relaxed).max(FEW) {
         let stand_ins: Vec<GateId> =
-            closed.gates.iter().filter(|(_, entry)| entry.stands_for_others).map(|(gate, _)| *gate).collect();
+            closed.gates.iter().filter(|(_, entry)| entry.stands_for.is_some()).map(|(gate, _)| *gate).collect();
         // The oldest first, as newer ones stand for older ones too.
         for gate in stand_ins {
             closed.is_closed(gate);
         }
-        let left = closed.gates.values().filter(|entry| entry.stands_for_others).count();
+        let left = closed.gates.values().filter(|entry| entry.stands_for.is_some()).count();
         LEFT.store(left, Ordering::Relaxed);
         NEW.store(0, Ordering::Relaxed);
     }
     Gates::of(one)
 }
+
+/// How many gates of a queue are so few that no other stands for them.
+const FEW_OF_QUEUE: usize = 8;
 
 /// How many gates that stand for others are so few that it does not matter whether all of them are needed.
 const FEW: usize = 256;
@@ -329,7 +370,10 @@ pub(in crate::cl) struct QueueGates {
 
 #[derive(Debug, Default)]
 struct Known {
+    /// The last one was closed a moment ago. Others may have opened since they were added.
     all: Gates,
+    /// How many there were when all of them were last looked at.
+    were: usize,
     /// Those of the barriers of an out-of-order queue, which all later commands come after.
     of_barriers: Gates,
     /// How many barriers after everything the driver is getting now. They come after gates that are added meanwhile.
@@ -356,9 +400,26 @@ impl QueueGates {
         self.some.load(Ordering::Acquire)
     }
 
+    /// Forgets gates that have opened. Mostly it looks at few of them: every command of a queue calls this, and each may have
+    /// a gate of its own.
     fn changed(&self, known: &mut Known) {
-        known.all.prune();
+        if known.all.0.len() > 2 * known.were + FEW {
+            known.all.prune();
+            known.were = known.all.0.len();
+        }
+        known.all.prune_newest();
         self.some.store(!known.all.is_empty(), Ordering::Release);
+    }
+
+    /// Returns all that are closed. One stands for many, so that each is looked at once, however often somebody asks.
+    fn all(&self, known: &mut Known) -> Gates {
+        known.all.prune();
+        if known.all.0.len() > FEW_OF_QUEUE {
+            known.all = one_for(std::mem::take(&mut known.all));
+        }
+        known.were = known.all.0.len();
+        self.some.store(!known.all.is_empty(), Ordering::Release);
+        known.all.clone()
     }
 
     /// Returns the gates that are closed.
@@ -366,9 +427,7 @@ impl QueueGates {
         if !self.may_be_some() {
             return Gates::default();
         }
-        let mut known = self.lock();
-        self.changed(&mut known);
-        known.all.clone()
+        self.all(&mut self.lock())
     }
 
     /// Returns the closed gates of the barriers.
@@ -378,8 +437,7 @@ impl QueueGates {
         }
         let mut known = self.lock();
         if known.barriers_to_come > 0 {
-            self.changed(&mut known);
-            return known.all.clone();
+            return self.all(&mut known);
         }
         known.of_barriers.prune();
         known.of_barriers.clone()
@@ -474,7 +532,7 @@ mod tests {
             }
         }
         // Other tests have gates too.
-        let stand_ins = closed().gates.values().filter(|entry| entry.stands_for_others).count();
+        let stand_ins = closed().gates.values().filter(|entry| entry.stands_for.is_some()).count();
         assert!(stand_ins < 1500, "{stand_ins}");
         (4997..5000).for_each(|number| open(gate(number)));
         assert!(queue.get().is_empty());
@@ -494,6 +552,58 @@ mod tests {
         assert!(queue.get().come_after(gate(0)));
         open(gate(0));
         assert!(queue.get().is_empty());
+    }
+
+    /// Whatever comes to a queue, its gates lead to those that are closed, and to no others.
+    #[test]
+    fn a_queue_knows_the_closed_gates_of_its_commands() {
+        let gate = |number: u64| FIRST + 900_000 + number;
+        let mut random = fastrand::Rng::with_seed(11);
+        for round in 0..20 {
+            let (queue, first) = (QueueGates::default(), round * 1000);
+            // The gates of this round, which of them are closed, and after which of them all later commands come.
+            let (mut there, mut closed_now, mut held) = (0, BTreeSet::new(), BTreeSet::new());
+            let leads_to = |gates: &Gates| -> BTreeSet<u64> {
+                (first..first + 400).filter(|at| gates.come_after(gate(*at))).collect()
+            };
+            let still = |closed_now: &BTreeSet<u64>, some: &BTreeSet<u64>| -> BTreeSet<u64> {
+                closed_now.intersection(some).copied().collect()
+            };
+            for _ in 0..random.usize(..400) {
+                match random.usize(..12) {
+                    0..6 => {
+                        let new = first + there;
+                        there += 1;
+                        closed_now.insert(new);
+                        close(gate(new), Gates::default());
+                        match random.usize(..8) {
+                            0 => {
+                                queue.add_of_barrier(&Gates::of(gate(new)));
+                                held.insert(new);
+                            }
+                            1 => queue.hold(gate(new)),
+                            _ => queue.add(&Gates::of(gate(new))),
+                        }
+                    }
+                    6..9 if !closed_now.is_empty() => {
+                        // The oldest, the newest or any.
+                        let at = [0, closed_now.len() - 1, random.usize(..closed_now.len())][random.usize(..3)];
+                        let old = *closed_now.iter().nth(at).unwrap();
+                        closed_now.remove(&old);
+                        open(gate(old));
+                    }
+                    9 => {
+                        queue.after_all();
+                        held.extend(&closed_now);
+                    }
+                    10 => assert_eq!(still(&closed_now, &leads_to(&queue.of_barriers())), still(&closed_now, &held)),
+                    _ => assert_eq!(still(&closed_now, &leads_to(&queue.get())), closed_now),
+                }
+            }
+            assert_eq!(still(&closed_now, &leads_to(&queue.get())), closed_now);
+            closed_now.iter().for_each(|old| open(gate(*old)));
+            assert!(queue.get().is_empty() && queue.of_barriers().is_empty() && !queue.may_be_some());
+        }
     }
 
     #[test]
