@@ -144,17 +144,17 @@ impl WaitGuard {
 
     fn within(workers: &'static Workers, gates: &Gates) -> Result<Self, SubmitError> {
         let wait = reentrancy::begin_wait(gates)?;
-        let wait = Box::new(Counted { workers, _wait: wait });
+        let guard = Self(Some(Box::new(Counted { workers, _wait: wait })));
         let mut pool = workers.lock();
         pool.waiting += 1;
         // A job that is here was given to a thread that does not wait yet: see `Workers::start`.
         let is_stuck = |pool: &mut Pool| pool.all_wait() && !pool.jobs.is_empty() && !workers.add_thread(pool);
         let threads = pool.threads;
         if workers.lasts(pool, is_stuck) {
-            // Dropped here, it does not count any more.
+            // The guard is dropped here, so the wait does not count any more.
             return Err(SubmitError::NoThread { threads });
         }
-        Ok(Self(Some(wait)))
+        Ok(guard)
     }
 }
 
@@ -476,6 +476,7 @@ mod tests {
         begin.send(()).unwrap();
         assert_eq!(outcomes.recv().unwrap(), None);
         assert_eq!(outcomes.recv().unwrap(), Some(SubmitError::NoThread { threads: 2 }));
+        assert_eq!(workers.lock().waiting, 1, "a wait that is refused does not count");
         ran.recv().unwrap();
         go.send(()).unwrap();
     }
