@@ -84,6 +84,7 @@ fn finalize_says_what_it_decided_and_errors_are_returned_and_not_logged() {
     wait_for_the_log(&run);
     let logged = lines();
     assert!(logged.is_empty(), "{logged:?}");
+    set_by_the_program(&bench);
     hostile(&bench);
 }
 
@@ -92,6 +93,19 @@ fn wait_for_the_log(run: &Submission) {
     let (sender, receiver) = mpsc::channel();
     run.on_complete(move |_| sender.send(()).unwrap());
     receiver.recv().unwrap();
+}
+
+/// The program sets the driver's event of its user event itself: nothing waits for ever, and nothing says so.
+fn set_by_the_program(bench: &Bench) {
+    let user = UserEvent::new(&bench.queue).unwrap();
+    opencl3::event::set_user_event_status(user.event().raw().unwrap(), 0).unwrap();
+    user.complete().unwrap();
+    let run = bench.graph().finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap();
+    wait_for_the_log(&run);
+    let logged = lines();
+    let told = logged.iter().filter(|(_, line)| line.starts_with("the cl_event of a user event was set"));
+    assert_eq!(told.count(), 1, "{logged:?}");
+    assert!(logged.iter().all(|(level, _)| *level >= Level::Info), "{logged:?}");
 }
 
 /// A logger that waits, submits and panics affects nothing.
