@@ -48,6 +48,8 @@ struct Workers {
     came: Condvar,
     /// Whether one thread, once there is one, never ends.
     keeps_one: bool,
+    /// Whether there is such a thread.
+    has_one: AtomicBool,
 }
 
 struct Pool {
@@ -90,20 +92,23 @@ pub(crate) fn run(job: impl FnOnce() + Send + 'static) {
 pub(crate) fn wake(waker: Waker) {
     let wake = || guarded("a waker", || waker.wake());
     if let Err(job) = WAKERS.start(Box::new(wake)) {
+        // Only if there was no thread to have when the first waker came: see `expect_wakers`.
         event_reaper::call(job);
     }
+}
+
+/// Wakers will be woken: they get a thread now, as there may be none to have later. On the thread for callbacks they could
+/// not run, because a callback may be what waits for them.
+pub(crate) fn expect_wakers() {
+    WAKERS.get_one();
 }
 
 /// Runs a host task soon, on a thread of its own, or returns the job: it seems that no thread would ever run it. A
 /// refusal is sure only after [`start_patiently`].
 pub(crate) fn start(job: Job) -> Result<(), Job> {
-    /// Host tasks may use up the threads of the system, so one for clgraph's own jobs comes first. That one never ends.
-    static HAS_OWN: AtomicBool = AtomicBool::new(false);
-    if !HAS_OWN.load(Ordering::Relaxed) {
-        let mut pool = OWN.lock();
-        let has_own = pool.threads > 0 || OWN.add_thread(&mut pool);
-        HAS_OWN.store(has_own, Ordering::Relaxed);
-    }
+    // Host tasks may use up the threads of the system, so those for clgraph's own jobs and for wakers come first.
+    OWN.get_one();
+    WAKERS.get_one();
     WORKERS.start(job)
 }
 
@@ -198,7 +203,16 @@ impl Drop for DeviceWait {
 impl Workers {
     const fn new(most: usize, keeps_one: bool) -> Self {
         let pool = Pool { jobs: VecDeque::new(), threads: 0, idle: 0, waiting: 0, most, refused: VecDeque::new() };
-        Self { pool: Mutex::new(pool), came: Condvar::new(), keeps_one }
+        Self { pool: Mutex::new(pool), came: Condvar::new(), keeps_one, has_one: AtomicBool::new(false) }
+    }
+
+    /// Starts the thread that never ends, if there is none yet and one can be had.
+    fn get_one(&'static self) {
+        if !self.has_one.load(Ordering::Relaxed) {
+            let mut pool = self.lock();
+            let has_one = pool.threads > 0 || self.add_thread(&mut pool);
+            self.has_one.store(has_one, Ordering::Relaxed);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Pool> {
@@ -336,6 +350,23 @@ mod tests {
             assert!(DeviceWait::counted_by(&COUNT).is_none());
         }
         assert_eq!(COUNT.load(Ordering::Relaxed), 0);
+    }
+
+    /// Host tasks may take all threads of the system, so a waker's comes first, and one for clgraph's own jobs.
+    #[test]
+    fn wakers_have_a_thread_before_host_tasks_have_all() {
+        assert!(start(Box::new(|| ())).is_ok());
+        assert!(WAKERS.lock().threads > 0 && OWN.lock().threads > 0);
+        let (sender, woken) = channel();
+        struct Tells(Mutex<std::sync::mpsc::Sender<Option<String>>>);
+        impl std::task::Wake for Tells {
+            fn wake(self: std::sync::Arc<Self>) {
+                let name = thread::current().name().map(str::to_owned);
+                self.0.lock().unwrap().send(name).unwrap();
+            }
+        }
+        wake(Waker::from(std::sync::Arc::new(Tells(Mutex::new(sender)))));
+        assert_eq!(woken.recv().unwrap().as_deref(), Some("clgraph-task"));
     }
 
     /// Two tasks that are started at once have a thread each, also in a pool that has none yet: one of them may wait for

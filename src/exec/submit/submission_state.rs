@@ -402,6 +402,7 @@ impl SubmissionState {
 
     /// Stores a waker to be called at the end. It replaces the future's earlier waker.
     pub(in crate::exec) fn awaken(self: &Arc<Self>, future: u64, waker: &Waker) {
+        workers::expect_wakers();
         // Wakers run code of the program, so the lock is not held here.
         let waker = waker.clone();
         let before = self.lock().wakers.insert(future, waker);
