@@ -2,13 +2,16 @@
 
 mod common;
 
+use std::future::{Future, IntoFuture};
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, OnceLock};
+use std::sync::{Arc, Barrier, Mutex, OnceLock, mpsc};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use clgraph::{
     Error, EventSignal, Executable, Finalize, Graph, HostTaskContext, MapRead, Progress, Queue, Result, Submission,
-    SubmitError, UserEvent,
+    SubmissionFuture, SubmitError, UserEvent,
 };
 use common::{Bench, assert_error};
 
@@ -70,6 +73,7 @@ fn a_task_finishes_a_queue_while_a_barrier_comes() {
     race(&Bench::new(), Queue::finish, barrier);
 }
 
+/// Rule H1
 #[test]
 fn a_task_reads_while_a_barrier_comes() {
     let bench = Bench::new();
@@ -77,6 +81,7 @@ fn a_task_reads_while_a_barrier_comes() {
     race(&bench, move |queue| queue.enqueue_read_buffer(&buffer, 0, &mut [0; LEN], &[]).map(drop), barrier);
 }
 
+/// Rule H1
 #[test]
 fn a_task_writes_while_a_barrier_comes() {
     let bench = Bench::new();
@@ -84,6 +89,7 @@ fn a_task_writes_while_a_barrier_comes() {
     race(&bench, move |queue| queue.enqueue_write_buffer(&buffer, 0, &[1; LEN], &[]).map(drop), barrier);
 }
 
+/// Rule H1
 #[test]
 fn a_task_maps_while_a_barrier_comes() {
     let bench = Bench::new();
@@ -92,11 +98,13 @@ fn a_task_maps_while_a_barrier_comes() {
     race(&bench, move |queue| Ok(unsafe { queue.map(&buffer, MapRead, &[])? }.unmap()?), barrier);
 }
 
+/// Rule H1
 #[test]
 fn a_task_waits_for_a_marker_while_a_barrier_comes() {
     race(&Bench::new(), |queue| queue.enqueue_marker_with_wait_list(&[])?.wait(), barrier);
 }
 
+/// Rule H1
 #[test]
 fn a_task_waits_for_a_fill_while_a_barrier_comes() {
     let bench = Bench::new();
@@ -104,6 +112,7 @@ fn a_task_waits_for_a_fill_while_a_barrier_comes() {
     race(&bench, move |queue| queue.enqueue_fill_buffer(&buffer, &[1], 0, 4, &[])?.wait(), barrier);
 }
 
+/// Rule H1
 #[test]
 fn a_task_waits_while_a_submission_comes() {
     let bench = Bench::new();
@@ -149,7 +158,7 @@ fn a_task_that_waits_for_the_own_function_is_refused() {
     }
 }
 
-/// A submission that would complete what an earlier host task waits for already is refused; on another queue it is not.
+/// Rule H1: a submission that would complete what an earlier host task waits for already is refused; on another queue it is not.
 #[test]
 fn a_signal_that_comes_after_the_task_that_waits_for_it_is_refused() {
     let bench = Bench::new();
@@ -212,7 +221,7 @@ fn one_is_refused(waits: &Submission, late: Result<Submission>) {
     }
 }
 
-/// The same where the task waits for what waits for the event: a submission, or a command.
+/// Rule H1: the same where the task waits for what waits for the event: a submission, or a command.
 #[test]
 fn a_signal_that_comes_after_a_task_that_waits_for_its_effect_is_refused() {
     let bench = Bench::new();
@@ -238,7 +247,7 @@ fn a_signal_that_comes_after_a_task_that_waits_for_its_effect_is_refused() {
     }
 }
 
-/// A chain: the task waits for an event that a submission completes after another event, whose signal is late.
+/// Rule H1: a chain: the task waits for an event that a submission completes after another event, whose signal is late.
 #[test]
 fn a_late_signal_at_the_end_of_a_chain_is_refused() {
     let bench = Bench::new();
@@ -259,7 +268,7 @@ fn a_late_signal_at_the_end_of_a_chain_is_refused() {
     middle.wait_for(LONG).unwrap();
 }
 
-/// Events that two submissions complete for each other, half-way: nothing is refused.
+/// Rule H1: events that two submissions complete for each other, half-way: nothing is refused.
 #[test]
 fn signals_half_way_are_not_refused() {
     let bench = Bench::new();
@@ -281,7 +290,7 @@ fn signals_half_way_are_not_refused() {
     other_run.wait_for(LONG).unwrap();
 }
 
-/// A deferred submission that fails leaves the queue as it was: held by the task before it.
+/// Rule H1: a deferred submission that fails leaves the queue as it was: held by the task before it.
 #[test]
 fn a_submission_that_fails_opens_no_gate_but_its_own() {
     let bench = Bench::new();
@@ -303,7 +312,7 @@ fn a_submission_that_fails_opens_no_gate_but_its_own() {
     waited_for_itself(run.wait_for(LONG));
 }
 
-/// Many executables with one function, on many queues: the calls never overlap, and all end.
+/// Rules F2, H1: many executables with one function, on many queues: the calls never overlap, and all end.
 #[test]
 fn a_function_of_many_executables_runs_once_at_a_time() {
     let bench = Bench::new();
@@ -323,4 +332,222 @@ fn a_function_of_many_executables_runs_once_at_a_time() {
         (0..20).flat_map(|_| all.iter().map(|(executable, queue)| executable.submit(queue).unwrap())).collect();
     runs.iter().for_each(|run| run.wait_for(LONG).unwrap());
     assert_eq!(calls.load(Ordering::SeqCst), 320);
+}
+
+/// Wakes a thread.
+struct Unparks(std::thread::Thread);
+
+impl Wake for Unparks {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Blocks until a submission has ended, as executors do. `pending` is called when it has begun to wait.
+fn block_on(run: impl IntoFuture<IntoFuture = SubmissionFuture>, pending: impl FnOnce()) -> Result<()> {
+    let (mut future, mut pending) = (pin!(run.into_future()), Some(pending));
+    let waker = Waker::from(Arc::new(Unparks(std::thread::current())));
+    loop {
+        if let std::task::Poll::Ready(outcome) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return outcome;
+        }
+        pending.take().into_iter().for_each(|pending| pending());
+        std::thread::park();
+    }
+}
+
+/// Asserts that a task failed, because it or a task that it waited for would have waited for its own submission.
+#[track_caller]
+fn closed_a_circle(outcome: Result<()>) {
+    let reason = SubmitError::OwnSubmission.to_string();
+    assert_error!(outcome, SubmitError::HostTask { text, .. } if text.ends_with(&reason));
+}
+
+/// Rule H1: a future that a task awaits is a wait as others are: a task that is awaited cannot wait for the one that awaits.
+#[test]
+fn a_task_that_is_awaited_cannot_wait_for_the_one_that_awaits() {
+    let bench = Bench::new();
+    for back in 0..3 {
+        let (own, other) = (bench.another_queue(false), bench.another_queue(false));
+        let outer: Arc<OnceLock<Submission>> = Arc::default();
+        let (slot, queue) = (Arc::clone(&outer), own.clone());
+        let task = move |_: &HostTaskContext<'_>| -> Result<()> {
+            let (slot, queue) = (Arc::clone(&slot), queue.clone());
+            let awaited = Arc::new(Barrier::new(2));
+            let is_awaited = Arc::clone(&awaited);
+            let inner = move |_: &HostTaskContext<'_>| -> Result<()> {
+                is_awaited.wait();
+                match back {
+                    0 => slot.wait().wait(),
+                    1 => queue.finish(),
+                    _ => block_on(slot.wait(), || ()),
+                }
+            };
+            block_on(other.enqueue_host_task(inner, &[])?, || {
+                awaited.wait();
+            })
+        };
+        let run = own.enqueue_host_task(task, &[]).unwrap();
+        outer.set(run.clone()).unwrap();
+        closed_a_circle(run.wait_for(LONG));
+    }
+}
+
+/// Rule H1: two tasks that await what comes after the other.
+#[test]
+fn of_tasks_that_await_each_other_one_is_refused() {
+    let bench = Bench::new();
+    let queues = [bench.another_queue(false), bench.another_queue(false)];
+    let later: [Arc<OnceLock<Submission>>; 2] = Default::default();
+    let executables = [something(&bench), something(&bench)];
+    let runs = [0, 1].map(|at: usize| {
+        let awaited = Arc::clone(&later[1 - at]);
+        let task = move |_: &HostTaskContext<'_>| block_on(awaited.wait(), || ());
+        queues[at].enqueue_host_task(task, &[]).unwrap()
+    });
+    for at in 0..2 {
+        later[at].set(executables[at].submit_to(&queues[at]).after(&runs[at]).submit().unwrap()).unwrap();
+    }
+    let outcomes = runs.map(|run| run.wait_for(LONG));
+    let reason = SubmitError::OwnSubmission.to_string();
+    let is_refused = |outcome: &Result<()>| matches!(outcome, Err(Error::Submit(SubmitError::HostTask { text, .. })) if *text == reason);
+    assert!(outcomes.iter().all(Result::is_err) && outcomes.iter().any(is_refused), "{outcomes:?}");
+}
+
+/// Rule H1: a function that two executables share, which awaits the other executable, whose task waits for the function.
+#[test]
+fn a_task_that_awaits_the_own_function_is_refused() {
+    let bench = Bench::new();
+    for limited in [false, true] {
+        let (graph, queue) = (bench.graph(), bench.another_queue(false));
+        let other: Arc<OnceLock<Executable>> = Arc::default();
+        let (slot, mut is_first) = (Arc::clone(&other), true);
+        let task = move |_: &HostTaskContext<'_>| -> Result<()> {
+            if !std::mem::take(&mut is_first) {
+                return Ok(());
+            }
+            let run = slot.wait().submit(&queue)?;
+            if !limited {
+                return block_on(run, || ());
+            }
+            // Its task waits for this function, or is about to: so this is refused, or takes its time.
+            while matches!(run.progress()?, Progress::Waiting) {
+                std::thread::yield_now();
+            }
+            let outcome = run.wait_for(Duration::from_millis(100));
+            assert!(matches!(outcome, Err(Error::Submit(SubmitError::OwnSubmission | SubmitError::TimedOut(_)))));
+            outcome
+        };
+        graph.host_task(task).add().unwrap();
+        let one = graph.finalize(Finalize::new()).unwrap();
+        other.set(graph.finalize(Finalize::new()).unwrap()).unwrap();
+        let outcome = one.submit(&bench.queue).unwrap().wait_for(LONG);
+        if limited {
+            assert!(outcome.is_err())
+        } else {
+            closed_a_circle(outcome)
+        }
+        one.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+        other.wait().submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+    }
+}
+
+/// Rule H1: a submission that would complete what an earlier host task awaits is refused, or the task is.
+#[test]
+fn a_signal_that_comes_after_a_task_that_awaits_its_effect_is_refused() {
+    let bench = Bench::new();
+    let (own, other) = (bench.another_queue(false), bench.another_queue(false));
+    let event = UserEvent::new(&bench.queue).unwrap();
+    let effect = something(&bench).submit_to(&other).after(&event).submit().unwrap();
+    let (awaits, awaited) = mpsc::channel();
+    let task = move |_: &HostTaskContext<'_>| block_on(&effect, || awaits.send(()).unwrap());
+    let waits = own.enqueue_host_task(task, &[]).unwrap();
+    awaited.recv().unwrap();
+    let (late, signal) = signaller(&bench);
+    let late = late.submit_to(&own).with_signal(&signal, &event).submit();
+    assert!(matches!(late, Err(Error::Submit(SubmitError::UserEventAwaited))), "{late:?}");
+    event.complete().unwrap();
+    waits.wait_for(LONG).unwrap();
+}
+
+/// Rule H1: a future that a task has polled and does not await: it drops it, hands it to another thread, or keeps it
+/// while the next task of its submission runs. Then what the future stands for may wait for that submission.
+#[test]
+fn a_future_that_is_polled_and_not_awaited_refuses_no_wait() {
+    let bench = Bench::new();
+    for what in 0..3 {
+        let (own, other) = (bench.another_queue(false), bench.another_queue(false));
+        let outer: Arc<OnceLock<Submission>> = Arc::default();
+        let (slot, begun) = (Arc::clone(&outer), Arc::new(Barrier::new(2)));
+        let inner: Arc<OnceLock<Submission>> = Arc::default();
+        let kept: Arc<Mutex<Option<SubmissionFuture>>> = Arc::default();
+        let graph = bench.graph();
+        let (first, keeps, begins) = (Arc::clone(&inner), Arc::clone(&kept), Arc::clone(&begun));
+        let task = move |_: &HostTaskContext<'_>| -> Result<()> {
+            let (slot, begins) = (Arc::clone(&slot), Arc::clone(&begins));
+            let waits = move |_: &HostTaskContext<'_>| -> Result<()> {
+                begins.wait();
+                slot.wait().wait()
+            };
+            let run = other.enqueue_host_task(waits, &[])?;
+            let mut future = (&run).into_future();
+            assert!(Pin::new(&mut future).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            match what {
+                0 => drop(future),
+                1 => drop(std::thread::spawn(move || block_on(future, || ()))),
+                _ => *keeps.lock().unwrap() = Some(future),
+            }
+            first.set(run).unwrap();
+            Ok(())
+        };
+        let first = graph.host_task(task).add().unwrap();
+        let let_run = move |_: &HostTaskContext<'_>| {
+            begun.wait();
+        };
+        graph.host_task(let_run).after(first).add().unwrap();
+        let run = graph.finalize(Finalize::new()).unwrap().submit(&own).unwrap();
+        outer.set(run.clone()).unwrap();
+        run.wait_for(LONG).unwrap();
+        inner.wait().wait_for(LONG).unwrap();
+        if let Some(future) = kept.lock().unwrap().take() {
+            block_on(future, || ()).unwrap();
+        }
+    }
+}
+
+/// Rule H1: a task that awaits the first of several things. A wait that would close a circle if the task awaited this one only
+/// is not refused while the other may still come.
+#[test]
+fn a_task_that_awaits_the_first_of_several_refuses_no_wait_at_once() {
+    let bench = Bench::new();
+    let (own, other) = (bench.another_queue(false), bench.another_queue(false));
+    let outer: Arc<OnceLock<Submission>> = Arc::default();
+    let slot = Arc::clone(&outer);
+    let (waits, inner) = (Arc::new(Barrier::new(2)), Arc::new(OnceLock::<Submission>::new()));
+    let awaited = Arc::clone(&inner);
+    let context = bench.queue.clone();
+    let task = move |_: &HostTaskContext<'_>| -> Result<()> {
+        let (slot, begins) = (Arc::clone(&slot), Arc::clone(&waits));
+        let inner = move |_: &HostTaskContext<'_>| -> Result<()> {
+            begins.wait();
+            slot.wait().wait()
+        };
+        awaited.set(other.enqueue_host_task(inner, &[])?).unwrap();
+        let sooner = Graph::new(&context)?.finalize(Finalize::new())?.submit(&context)?;
+        let mut both = [awaited.wait(), &sooner].map(IntoFuture::into_future);
+        let waker = Waker::from(Arc::new(Unparks(std::thread::current())));
+        let mut is_ready =
+            || both.iter_mut().any(|one| Pin::new(one).poll(&mut Context::from_waker(&waker)).is_ready());
+        let mut ready = is_ready();
+        waits.wait();
+        while !ready {
+            std::thread::park();
+            ready = is_ready();
+        }
+        Ok(())
+    };
+    let run = own.enqueue_host_task(task, &[]).unwrap();
+    outer.set(run.clone()).unwrap();
+    run.wait_for(LONG).unwrap();
+    inner.wait().wait_for(LONG).unwrap();
 }

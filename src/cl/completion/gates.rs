@@ -36,6 +36,8 @@ struct Closed {
     /// The gates that host tasks of its submission wait for now: see [`Wait`]. A gate that two of them wait for is there
     /// twice.
     waits: SmallVec<[GateId; 2]>,
+    /// The same for waits by futures.
+    polls: SmallVec<[GateId; 2]>,
     /// For a gate that stands for all gates that a barrier comes after, and is open when they are: how many of these,
     /// from the oldest on, have to be looked at. The newer ones were open.
     stands_for: Option<usize>,
@@ -90,9 +92,10 @@ impl ClosedGates {
     }
 
     fn remove(&mut self, gate: GateId) {
-        let Some(Closed { after, waits, begins_after, .. }) = self.gates.remove(&gate) else { return };
+        let Some(Closed { after, waits, polls, begins_after, .. }) = self.gates.remove(&gate) else { return };
         self.forget_names(&after.0);
         self.forget_names(&waits);
+        self.forget_names(&polls);
         self.forget_names(&begins_after.unwrap_or_default().0);
     }
 
@@ -166,12 +169,12 @@ impl Gates {
         }
     }
 
-    /// Returns whether a gate is one of these, or has to open before one of these can.
+    /// Returns whether a gate is one of these, or has to open before one of these can. Waits by futures do not count.
     pub(crate) fn come_after(&self, gate: GateId) -> bool {
-        self.come_after_in(&closed(), gate)
+        self.come_after_in(&closed(), gate, false)
     }
 
-    fn come_after_in(&self, closed: &ClosedGates, gate: GateId) -> bool {
+    fn come_after_in(&self, closed: &ClosedGates, gate: GateId, polls: bool) -> bool {
         if !closed.named.contains_key(&gate) {
             return self.0.binary_search(&gate).is_ok();
         }
@@ -183,12 +186,48 @@ impl Gates {
             if seen.insert(next)
                 && let Some(before) = closed.gates.get(&next)
             {
-                ahead.extend_from_slice(&before.after.0);
-                ahead.extend_from_slice(&before.waits);
+                before.add_links(&mut ahead, polls);
             }
         }
         false
     }
+}
+
+impl Closed {
+    /// Adds the gates that have to open before this one can.
+    fn add_links(&self, to: &mut Vec<GateId>, polls: bool) {
+        to.extend_from_slice(&self.after.0);
+        to.extend_from_slice(&self.waits);
+        if polls {
+            to.extend_from_slice(&self.polls);
+        }
+    }
+
+    fn waits_by(&mut self, by: By) -> &mut SmallVec<[GateId; 2]> {
+        match by {
+            By::Call => &mut self.waits,
+            By::Future => &mut self.polls,
+        }
+    }
+}
+
+/// How a host task waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cl) enum By {
+    /// By a call, which returns when the wait is over.
+    Call,
+    /// By a future that was polled. It may be one of several of which the first ends the wait, and it may be dropped, or
+    /// polled elsewhere.
+    Future,
+}
+
+/// What a wait would close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cl) enum Circle {
+    /// Of calls only: it never ends.
+    OfCalls,
+    /// It ends if a future does not wait after all.
+    OfFutures,
 }
 
 /// A wait of a host task, until this is dropped: the gate of its submission opens after the gates that it waits for. So
@@ -198,23 +237,25 @@ pub(in crate::cl) struct Wait {
     /// The gates of the submissions whose tasks wait on this thread.
     own: SmallVec<[GateId; 2]>,
     of: Gates,
+    by: By,
 }
 
 impl Wait {
-    /// Begins a wait. Returns None if the gates would open only after one of the task's own.
-    pub(in crate::cl) fn begin(own: SmallVec<[GateId; 2]>, of: &Gates) -> Option<Self> {
+    /// Begins a wait. Returns the circle if the gates would open only after one of the task's own.
+    pub(in crate::cl) fn begin(own: SmallVec<[GateId; 2]>, of: &Gates, by: By) -> Result<Self, Circle> {
         // Checked and registered under one lock: of two tasks that begin to wait for each other, one is refused.
         let mut closed = closed();
-        if own.iter().any(|gate| of.come_after_in(&closed, *gate)) {
-            return None;
+        let closes = |polls| own.iter().any(|gate| of.come_after_in(&closed, *gate, polls));
+        if closes(true) {
+            return Err(if closes(false) { Circle::OfCalls } else { Circle::OfFutures });
         }
         for gate in &own {
             if let Some(entry) = closed.gates.get_mut(gate) {
-                entry.waits.extend_from_slice(&of.0);
+                entry.waits_by(by).extend_from_slice(&of.0);
                 closed.name(&of.0);
             }
         }
-        Some(Self { own, of: of.clone() })
+        Ok(Self { own, of: of.clone(), by })
     }
 }
 
@@ -223,7 +264,7 @@ impl Drop for Wait {
         let mut closed = closed();
         for gate in &self.own {
             let Some(entry) = closed.gates.get_mut(gate) else { continue };
-            let waits = &mut entry.waits;
+            let waits = entry.waits_by(self.by);
             let take = |of: &GateId| waits.iter().position(|waited| waited == of).map(|at| waits.swap_remove(at));
             let found: SmallVec<[GateId; 2]> = self.of.0.iter().filter_map(take).collect();
             closed.forget_names(&found);
@@ -260,10 +301,7 @@ pub(crate) fn complete_by(events: &[GateId], submission: GateId, begins_after: &
         match closed.gates.get(&next) {
             Some(before) if seen.insert(next) => match &before.begins_after {
                 Some(begin) => ahead.extend_from_slice(&begin.0),
-                None => {
-                    ahead.extend_from_slice(&before.after.0);
-                    ahead.extend_from_slice(&before.waits);
-                }
+                None => before.add_links(&mut ahead, true),
             },
             _ => {}
         }
@@ -643,7 +681,7 @@ mod tests {
         assert_eq!((named(0), named(1)), (Some(1), Some(1)));
         assert!(!complete_by(&[gate(9), gate(0)], gate(2), &Gates::of(gate(1))), "gate 1 opens after gate 0");
         assert!(!closed().gates.contains_key(&gate(9)), "all of them are completed by it, or none");
-        let wait = Wait::begin(SmallVec::from_slice(&[gate(0)]), &Gates::of(gate(3))).unwrap();
+        let wait = Wait::begin(SmallVec::from_slice(&[gate(0)]), &Gates::of(gate(3)), By::Call).unwrap();
         assert_eq!(named(3), Some(1));
         assert!(
             !complete_by(&[gate(3)], gate(2), &Gates::of(gate(1))),

@@ -18,6 +18,7 @@
 //! | `workers.rs` | threads for host tasks, wakers and jobs of clgraph; which waits of host tasks are refused |
 //! | `countdown.rs` | what goes on after the last of several ends |
 //! | `one_at_a_time.rs` | functions of the program that run once at a time, although several submissions call them |
+//! | `polled.rs` | futures that host tasks poll: how long they count as waits |
 //! | `reentrancy.rs` | which calls are refused while a function of the program runs on this thread |
 //!
 //! Invariants: the driver's callback only posts to a channel. No lock is held while code of the program runs, and
@@ -30,6 +31,7 @@ pub(in crate::cl) mod deferred_release;
 pub(crate) mod event_reaper;
 pub(crate) mod gates;
 pub(crate) mod one_at_a_time;
+pub(crate) mod polled;
 pub(in crate::cl) mod queue_order;
 pub(crate) mod reentrancy;
 pub(in crate::cl) mod threads;

@@ -45,15 +45,20 @@ impl<F: ?Sized> OneAtATime<F> {
     }
 
     fn begin(&self) -> Result<Call<'_, F>, SubmitError> {
-        let mut running = lock(&self.running);
-        while let Some(other) = *running {
+        loop {
+            let mut running = lock(&self.running);
+            let Some(other) = *running else {
+                let gate = gates::number();
+                gates::close(gate, Gates::default());
+                *running = Some(gate);
+                return Ok(Call { of: self, gate });
+            };
+            drop(running);
+            // This may take a while: the other call must be able to end meanwhile.
             let _waiting = WaitGuard::begin(&Gates::of(other))?;
-            running = self.ended.wait_while(running, |now| *now == Some(other)).unwrap_or_else(PoisonError::into_inner);
+            let running = lock(&self.running);
+            drop(self.ended.wait_while(running, |now| *now == Some(other)).unwrap_or_else(PoisonError::into_inner));
         }
-        let gate = gates::number();
-        gates::close(gate, Gates::default());
-        *running = Some(gate);
-        Ok(Call { of: self, gate })
     }
 }
 

@@ -2,9 +2,13 @@
 //! refused.
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::cl::completion::gates::{GateId, Gates, Wait};
+use crate::cl::completion::gates::{By, Circle, GateId, Gates, Wait};
 use crate::error::SubmitError;
+
+/// The number of a call of the function of a host task. No two calls have the same.
+pub(in crate::cl) type CallId = u64;
 
 /// A function of the user that clgraph calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -13,6 +17,8 @@ enum UserFunction {
     Task {
         /// The address of the submission, which identifies it.
         submission: usize,
+        /// The number of this call of its function.
+        call: CallId,
         /// The C handle of the in-order queue that the submission holds until it has ended.
         queue: Option<usize>,
         /// The gate that the submission opens when it has ended.
@@ -29,13 +35,26 @@ thread_local! {
     static RUNNING: RefCell<Vec<UserFunction>> = const { RefCell::new(Vec::new()) };
 }
 
+impl UserFunction {
+    /// Returns the gate that opens only after the function has returned.
+    fn gate(&self) -> Option<GateId> {
+        match self {
+            Self::Task { gate, .. } => *gate,
+            Self::Function(gate) => Some(*gate),
+            Self::Native => None,
+        }
+    }
+}
+
 /// Marks that a function of the user runs on this thread, until the guard is dropped.
 pub(crate) struct ReentrancyGuard(());
 
 impl ReentrancyGuard {
     /// Enters a host task of a submission that holds a queue.
     pub(crate) fn task(submission: usize, queue: Option<usize>, gate: Option<GateId>) -> Self {
-        Self::new(UserFunction::Task { submission, queue, gate })
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let call = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self::new(UserFunction::Task { submission, call, queue, gate })
     }
 
     /// Enters a function that runs once at a time.
@@ -88,26 +107,24 @@ pub(crate) fn in_task() -> bool {
     any(|within| matches!(within, UserFunction::Task { .. }))
 }
 
+/// Returns which call of the function of a task runs on this thread, innermost, if one does.
+pub(in crate::cl) fn call_of_task() -> Option<CallId> {
+    let call = |within: &UserFunction| if let UserFunction::Task { call, .. } = within { Some(*call) } else { None };
+    RUNNING.try_with(|all| all.borrow().iter().rev().find_map(call)).unwrap_or_default()
+}
+
 /// Returns an error inside a task if what the call would wait for comes after gates that open only after the submission
-/// of that task.
+/// of that task, or after a function that runs once at a time and runs here.
 pub(crate) fn check_gates(gates: &Gates) -> Result<(), SubmitError> {
-    let is_own = |within: &UserFunction| match within {
-        UserFunction::Task { gate: Some(gate), .. } => gates.come_after(*gate),
-        _ => false,
-    };
+    let is_own = |within: &UserFunction| within.gate().is_some_and(|gate| gates.come_after(gate));
     if !gates.is_empty() && any(is_own) { Err(SubmitError::OwnSubmission) } else { Ok(()) }
 }
 
-/// Begins a wait of the tasks of this thread for gates, until the result is dropped. Returns an error if these gates
+/// Begins a wait of the tasks of this thread for gates, until the result is dropped. Returns the circle if these gates
 /// open only after the submission of such a task.
-pub(in crate::cl) fn begin_wait(gates: &Gates) -> Result<Wait, SubmitError> {
-    let gate = |within: &UserFunction| match within {
-        UserFunction::Task { gate, .. } => *gate,
-        UserFunction::Function(gate) => Some(*gate),
-        UserFunction::Native => None,
-    };
-    let own = RUNNING.try_with(|all| all.borrow().iter().filter_map(gate).collect());
-    Wait::begin(own.unwrap_or_default(), gates).ok_or(SubmitError::OwnSubmission)
+pub(in crate::cl) fn begin_wait(gates: &Gates, by: By) -> Result<Wait, Circle> {
+    let own = RUNNING.try_with(|all| all.borrow().iter().filter_map(UserFunction::gate).collect());
+    Wait::begin(own.unwrap_or_default(), gates, by)
 }
 
 /// Returns whether a task runs on this thread whose submission holds a queue.

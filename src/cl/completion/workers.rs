@@ -5,22 +5,24 @@
 //! had, a task waits for a thread that is busy; and where all threads wait for submissions, so that none of them would
 //! ever be free, the newest wait or the newest task is refused with an error.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::cl::completion::event_reaper;
-use crate::cl::completion::gates::{Gates, Wait};
+use crate::cl::completion::gates::{By, Circle, Gates, Wait};
 use crate::cl::completion::reentrancy;
 use crate::cl::completion::threads;
 use crate::cl::completion::user_code::{guarded, log_later};
 use crate::error::SubmitError;
 
 /// How long all threads have to wait before a wait or a task is refused. A thread whose wait has ended counts as waiting
-/// until the system lets it run again, and then it may take another job.
+/// until the system lets it run again, and then it may take another job. A wait that is circular only if a future waits is
+/// refused after the same time.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How long an idle thread waits for the next job.
@@ -57,8 +59,9 @@ struct Pool {
     threads: usize,
     /// Threads that wait for a job.
     idle: usize,
-    /// Threads whose tasks wait: see [`WaitGuard`].
-    waiting: usize,
+    /// Threads whose tasks wait, with the number of their waits: see [`WaitGuard`]. Futures can wait for several things at
+    /// once.
+    waiting: BTreeMap<u64, usize>,
     /// How many threads there can be.
     most: usize,
     /// Jobs that were refused, oldest first.
@@ -76,7 +79,7 @@ struct Refused {
 impl Pool {
     /// Returns whether each thread waits, so that none of them will take another job before that has run.
     fn all_wait(&self) -> bool {
-        self.waiting >= self.threads
+        self.waiting.len() >= self.threads
     }
 }
 
@@ -135,7 +138,17 @@ pub(crate) struct WaitGuard(Option<Box<Counted>>);
 
 struct Counted {
     workers: &'static Workers,
+    /// The number of the thread that waits.
+    thread: u64,
     _wait: Wait,
+}
+
+thread_local! {
+    /// The number of this thread.
+    static THREAD: u64 = {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    };
 }
 
 impl WaitGuard {
@@ -144,14 +157,20 @@ impl WaitGuard {
     /// counts also where no gate is known: it may be for commands behind an event of the program, which another task
     /// completes.
     pub(crate) fn begin(gates: &Gates) -> Result<Self, SubmitError> {
-        if reentrancy::in_task() { Self::within(&WORKERS, gates) } else { Ok(Self(None)) }
+        if reentrancy::in_task() { Self::within(&WORKERS, gates, By::Call) } else { Ok(Self(None)) }
     }
 
-    fn within(workers: &'static Workers, gates: &Gates) -> Result<Self, SubmitError> {
-        let wait = reentrancy::begin_wait(gates)?;
-        let guard = Self(Some(Box::new(Counted { workers, _wait: wait })));
+    /// The same for a future that a host task polls. It may be dropped on another thread.
+    pub(in crate::cl) fn polled(gates: &Gates) -> Result<Self, SubmitError> {
+        Self::within(&WORKERS, gates, By::Future)
+    }
+
+    fn within(workers: &'static Workers, gates: &Gates, by: By) -> Result<Self, SubmitError> {
+        let wait = patiently(gates, by)?;
+        let thread = THREAD.try_with(|number| *number).unwrap_or_default();
+        let guard = Self(Some(Box::new(Counted { workers, thread, _wait: wait })));
         let mut pool = workers.lock();
-        pool.waiting += 1;
+        *pool.waiting.entry(thread).or_default() += 1;
         // A job that is here was given to a thread that does not wait yet: see `Workers::start`.
         let is_stuck = |pool: &mut Pool| pool.all_wait() && !pool.jobs.is_empty() && !workers.add_thread(pool);
         let threads = pool.threads;
@@ -166,7 +185,26 @@ impl WaitGuard {
 impl Drop for WaitGuard {
     fn drop(&mut self) {
         if let Some(counted) = &self.0 {
-            counted.workers.lock().waiting -= 1;
+            let mut pool = counted.workers.lock();
+            if let Entry::Occupied(mut waits) = pool.waiting.entry(counted.thread) {
+                *waits.get_mut() -= 1;
+                if *waits.get() == 0 {
+                    waits.remove();
+                }
+            }
+        }
+    }
+}
+
+/// Begins a wait, or returns an error if it would close a circle. If only a future closes the circle, that may be dropped or
+/// polled elsewhere: a call waits for this for a while. A poll must not.
+fn patiently(gates: &Gates, by: By) -> Result<Wait, SubmitError> {
+    let begin = Instant::now();
+    loop {
+        match reentrancy::begin_wait(gates, by) {
+            Ok(wait) => return Ok(wait),
+            Err(Circle::OfFutures) if by == By::Call && begin.elapsed() < GRACE => thread::sleep(GRACE / 50),
+            Err(_) => return Err(SubmitError::OwnSubmission),
         }
     }
 }
@@ -202,7 +240,14 @@ impl Drop for DeviceWait {
 
 impl Workers {
     const fn new(most: usize, keeps_one: bool) -> Self {
-        let pool = Pool { jobs: VecDeque::new(), threads: 0, idle: 0, waiting: 0, most, refused: VecDeque::new() };
+        let pool = Pool {
+            jobs: VecDeque::new(),
+            threads: 0,
+            idle: 0,
+            waiting: BTreeMap::new(),
+            most,
+            refused: VecDeque::new(),
+        };
         Self { pool: Mutex::new(pool), came: Condvar::new(), keeps_one, has_one: AtomicBool::new(false) }
     }
 
@@ -369,6 +414,35 @@ mod tests {
         assert_eq!(woken.recv().unwrap().as_deref(), Some("clgraph-task"));
     }
 
+    /// Starts a job and returns whether it was taken.
+    fn starts(workers: &'static Workers, job: impl FnOnce() + Send + 'static) -> bool {
+        workers.start(Box::new(job)).is_ok()
+    }
+
+    /// A task that waits for several things by futures takes one thread. Its futures may end on any thread.
+    #[test]
+    fn a_thread_that_waits_by_several_futures_counts_once() {
+        let workers: &'static Workers = Box::leak(Box::new(Workers::new(2, false)));
+        let ((polled, polls), (go, gone)) = (channel(), channel::<()>());
+        let task = move || {
+            let waits = [(); 3].map(|()| WaitGuard::within(workers, &Gates::default(), By::Future).unwrap());
+            polled.send(waits).unwrap();
+            gone.recv().unwrap();
+        };
+        assert!(starts(workers, task));
+        let waits = polls.recv().unwrap();
+        let (ran, runs) = channel();
+        for _ in 0..3 {
+            let ran = ran.clone();
+            assert!(starts(workers, move || ran.send(()).unwrap()), "one of two threads waits");
+        }
+        (0..3).for_each(|_| runs.recv().unwrap());
+        assert_eq!(workers.lock().waiting.len(), 1);
+        drop(waits);
+        assert!(workers.lock().waiting.is_empty());
+        go.send(()).unwrap();
+    }
+
     /// Two tasks that are started at once have a thread each, also in a pool that has none yet: one of them may wait for
     /// the other.
     #[test]
@@ -400,7 +474,7 @@ mod tests {
         let workers: &'static Workers = Box::leak(Box::new(Workers::new(1, false)));
         let ((begun, begins), (report, outcomes)) = (channel(), channel());
         let task = move || {
-            let waiting = WaitGuard::within(workers, &Gates::default());
+            let waiting = WaitGuard::within(workers, &Gates::default(), By::Call);
             begun.send(()).unwrap();
             thread::sleep(GRACE / 10);
             drop(waiting);
@@ -421,7 +495,7 @@ mod tests {
         let workers: &'static Workers = Box::leak(Box::new(Workers::new(1, false)));
         let ((begun, begins), (go, gone)) = (channel(), channel::<()>());
         let task = move || {
-            let _waiting = WaitGuard::within(workers, &Gates::default());
+            let _waiting = WaitGuard::within(workers, &Gates::default(), By::Call);
             begun.send(()).unwrap();
             gone.recv().unwrap();
         };
@@ -443,7 +517,7 @@ mod tests {
         let workers: &'static Workers = Box::leak(Box::new(Workers::new(2, false)));
         let ((begun, begins), (report, outcomes)) = (channel(), channel());
         let first = move || {
-            let waiting = WaitGuard::within(workers, &Gates::default());
+            let waiting = WaitGuard::within(workers, &Gates::default(), By::Call);
             begun.send(()).unwrap();
             thread::sleep(GRACE / 10);
             drop(waiting);
@@ -452,7 +526,7 @@ mod tests {
             begins.recv().unwrap();
             // A job for which there is no thread yet.
             assert!(workers.start(Box::new(|| ())).is_ok());
-            report.send(WaitGuard::within(workers, &Gates::default()).err()).unwrap();
+            report.send(WaitGuard::within(workers, &Gates::default(), By::Call).err()).unwrap();
         };
         assert!(workers.start(Box::new(first)).is_ok());
         assert!(workers.start(Box::new(second)).is_ok());
@@ -469,7 +543,7 @@ mod tests {
         for _ in 0..2 {
             let (report, gone) = (report.clone(), std::sync::Arc::clone(&gone));
             let task = move || {
-                let waiting = WaitGuard::within(workers, &Gates::default());
+                let waiting = WaitGuard::within(workers, &Gates::default(), By::Call);
                 report.send(waiting.as_ref().err().cloned()).unwrap();
                 gone.lock().unwrap().recv().unwrap();
                 drop(waiting);
@@ -490,13 +564,13 @@ mod tests {
             let (report, begun, gone) = (report.clone(), std::sync::Arc::clone(&begun), std::sync::Arc::clone(&gone));
             let task = move || {
                 begun.lock().unwrap().recv().unwrap();
-                let waiting = WaitGuard::within(workers, &Gates::default());
+                let waiting = WaitGuard::within(workers, &Gates::default(), By::Call);
                 report.send(waiting.as_ref().err().cloned()).unwrap();
                 if waiting.is_ok() {
                     gone.lock().unwrap().recv().unwrap();
                 }
             };
-            while workers.lock().waiting > 0 {
+            while !workers.lock().waiting.is_empty() {
                 thread::yield_now();
             }
             assert!(workers.start(Box::new(task)).is_ok());
@@ -507,7 +581,7 @@ mod tests {
         begin.send(()).unwrap();
         assert_eq!(outcomes.recv().unwrap(), None);
         assert_eq!(outcomes.recv().unwrap(), Some(SubmitError::NoThread { threads: 2 }));
-        assert_eq!(workers.lock().waiting, 1, "a wait that is refused does not count");
+        assert_eq!(workers.lock().waiting.len(), 1, "a wait that is refused does not count");
         ran.recv().unwrap();
         go.send(()).unwrap();
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context as TaskContext, Poll};
 
+use crate::cl::completion::polled::FutureWait;
 use crate::cl::completion::user_code::guarded;
 use crate::error::Result;
 use crate::exec::submit::submission::Submission;
@@ -16,7 +17,7 @@ impl IntoFuture for Submission {
     type IntoFuture = SubmissionFuture;
 
     fn into_future(self) -> SubmissionFuture {
-        SubmissionFuture { submission: self, number: None }
+        SubmissionFuture { submission: self, number: None, wait: FutureWait::default() }
     }
 }
 
@@ -31,6 +32,11 @@ impl IntoFuture for &Submission {
 
 /// A future that completes when a submission has ended, with what [`Submission::wait`] would return.
 ///
+/// In a host task, a poll counts as a wait, with the same errors. It counts until the future is ready or dropped, is polled
+/// elsewhere, or the function of the task returns; meanwhile other tasks cannot wait for this one if it waits for them. So a
+/// task that needs only the first of several futures counts as waiting for all of them: drop those that it does not need any
+/// more, or use [`Submission::wait_for`], for which nobody is refused.
+///
 /// ```
 /// async fn run(executable: &clgraph::Executable, queue: &clgraph::Queue) -> clgraph::Result<()> {
 ///     executable.submit(queue)?.await
@@ -41,6 +47,8 @@ pub struct SubmissionFuture {
     submission: Submission,
     /// The number under which the submission keeps the future's waker. None before the first poll.
     number: Option<u64>,
+    /// The wait of the host task that polled it last.
+    wait: FutureWait,
 }
 
 impl Future for SubmissionFuture {
@@ -53,16 +61,20 @@ impl Future for SubmissionFuture {
             Err(error) => return Poll::Ready(Err(error.into())),
         };
         if let Some(outcome) = state.outcome() {
+            self.wait.end();
             return Poll::Ready(outcome);
         }
         // Whoever polls in a host task is going to wait.
-        if let Err(error) = state.check_wait() {
+        if let Err(error) = state.check_wait().and_then(|()| self.wait.polled(|| state.gates())) {
+            self.wait.end();
             return Poll::Ready(Err(error.into()));
         }
         let number = *self.number.get_or_insert_with(|| NEXT.fetch_add(1, Ordering::Relaxed));
         state.awaken(number, task.waker());
         // The submission may have ended between the query and the new waker.
-        state.outcome().map_or(Poll::Pending, Poll::Ready)
+        let Some(outcome) = state.outcome() else { return Poll::Pending };
+        self.wait.end();
+        Poll::Ready(outcome)
     }
 }
 

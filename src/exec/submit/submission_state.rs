@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use crate::cl::completion::completion_time::CompletionTimer;
 use crate::cl::completion::event_reaper;
 use crate::cl::completion::gates::{GateId, Gates};
+use crate::cl::completion::polled::TaskGuard;
 use crate::cl::completion::reentrancy::{self, ReentrancyGuard};
 use crate::cl::completion::user_code::log_later;
 use crate::cl::completion::workers::{self, WaitGuard};
@@ -194,8 +195,8 @@ impl SubmissionState {
     }
 
     /// A host task of the submission runs on this thread.
-    pub(in crate::exec) fn enter_task(self: &Arc<Self>) -> ReentrancyGuard {
-        ReentrancyGuard::task(Arc::as_ptr(self).addr(), self.queue, self.gate)
+    pub(in crate::exec) fn enter_task(self: &Arc<Self>) -> TaskGuard {
+        TaskGuard::new(ReentrancyGuard::task(Arc::as_ptr(self).addr(), self.queue, self.gate))
     }
 
     /// Returns an error if a function of the program would wait for itself.
