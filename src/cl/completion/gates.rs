@@ -317,6 +317,21 @@ pub(crate) fn complete_by(events: &[GateId], submission: GateId, begins_after: &
     true
 }
 
+/// Returns the place of the first of some gates that has to open before something that a host task waits for.
+pub(in crate::cl) fn first_awaited(mut of: impl Iterator<Item = Option<GateId>>) -> Option<usize> {
+    let closed = closed();
+    let waits = closed.gates.values().flat_map(|entry| entry.waits.iter().chain(&entry.polls));
+    let (mut ahead, mut seen): (Vec<GateId>, _) = (waits.copied().collect(), BTreeSet::new());
+    while let Some(next) = ahead.pop() {
+        if seen.insert(next)
+            && let Some(before) = closed.gates.get(&next)
+        {
+            before.add_links(&mut ahead, true);
+        }
+    }
+    of.position(|gate| gate.is_some_and(|gate| seen.contains(&gate)))
+}
+
 /// Returns one gate that is open when all of these are.
 fn one_for(all: Gates) -> Gates {
     if all.0.len() < 2 {

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::cl::completion::event_reaper;
-use crate::cl::completion::gates::{By, Circle, Gates, Wait};
+use crate::cl::completion::gates::{self, By, Circle, GateId, Gates, Wait};
 use crate::cl::completion::reentrancy;
 use crate::cl::completion::threads;
 use crate::cl::completion::user_code::{guarded, log_later};
@@ -33,7 +33,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const MOST: usize = 8192;
 const MOST_OF_OWN: usize = 2048;
 
-type Job = Box<dyn FnOnce() + Send>;
+type Run = Box<dyn FnOnce() + Send>;
+
+struct Job {
+    run: Run,
+    /// The gate that opens after the submission of a host task.
+    gate: Option<GateId>,
+}
 
 /// For host tasks.
 static WORKERS: Workers = Workers::new(MOST, false);
@@ -62,6 +68,8 @@ struct Pool {
     /// Threads whose tasks wait, with the number of their waits: see [`WaitGuard`]. Futures can wait for several things at
     /// once.
     waiting: BTreeMap<u64, usize>,
+    /// Whether no more threads could be had the last time.
+    is_short: bool,
     /// How many threads there can be.
     most: usize,
     /// Jobs that were refused, oldest first.
@@ -73,7 +81,7 @@ struct Refused {
     job: Job,
     until: Instant,
     /// What is done otherwise.
-    give_up: Job,
+    give_up: Run,
 }
 
 impl Pool {
@@ -81,12 +89,34 @@ impl Pool {
     fn all_wait(&self) -> bool {
         self.waiting.len() >= self.threads
     }
+
+    /// Returns the place of the next job. Where threads are short, tasks that another one waits for come first: any other
+    /// may wait too, and take one more thread.
+    fn next(&self) -> Next {
+        if !self.is_short || self.jobs.is_empty() || self.waiting.is_empty() {
+            return Next::Take(0);
+        }
+        match gates::first_awaited(self.jobs.iter().map(|job| job.gate)) {
+            Some(awaited) => Next::Take(awaited),
+            None if self.waiting.len() + 1 < self.threads => Next::Take(0),
+            None => Next::OnlyThread,
+        }
+    }
+}
+
+/// What a thread does next.
+enum Next {
+    /// The job at this place, if there is one.
+    Take(usize),
+    /// It is the only one that does not wait, and nobody waits for any of the jobs. If it took one, there might be no thread
+    /// for what the others wait for, which may come in a moment.
+    OnlyThread,
 }
 
 /// Runs a job of clgraph's own soon, on a thread of its own. Nothing joins these threads, not even the end of the
 /// program.
 pub(crate) fn run(job: impl FnOnce() + Send + 'static) {
-    if let Err(job) = OWN.start(Box::new(job)) {
+    if let Err(job) = OWN.start(None, Box::new(job)) {
         event_reaper::call(job);
     }
 }
@@ -94,7 +124,7 @@ pub(crate) fn run(job: impl FnOnce() + Send + 'static) {
 /// Wakes a waker soon, on a thread of its own: a callback, or another waker, may block until it is called.
 pub(crate) fn wake(waker: Waker) {
     let wake = || guarded("a waker", || waker.wake());
-    if let Err(job) = WAKERS.start(Box::new(wake)) {
+    if let Err(job) = WAKERS.start(None, Box::new(wake)) {
         // Only if there was no thread to have when the first waker came: see `expect_wakers`.
         event_reaper::call(job);
     }
@@ -107,20 +137,20 @@ pub(crate) fn expect_wakers() {
 }
 
 /// Runs a host task soon, on a thread of its own, or returns the job: it seems that no thread would ever run it. A
-/// refusal is sure only after [`start_patiently`].
-pub(crate) fn start(job: Job) -> Result<(), Job> {
+/// refusal is sure only after [`start_patiently`]. The gate is that of the submission.
+pub(crate) fn start(gate: Option<GateId>, job: Run) -> Result<(), Run> {
     // Host tasks may use up the threads of the system, so those for clgraph's own jobs and for wakers come first.
     OWN.get_one();
     WAKERS.get_one();
-    WORKERS.start(job)
+    WORKERS.start(gate, job)
 }
 
 /// Starts a host task that [`start`] has refused as soon as a thread is free. If none is for as long as [`GRACE`], it calls
 /// `give_up` on a thread of clgraph's own.
-pub(crate) fn start_patiently(job: Job, give_up: impl FnOnce() + Send + 'static) {
-    WORKERS.refuse(job, Box::new(give_up));
+pub(crate) fn start_patiently(gate: Option<GateId>, job: Run, give_up: impl FnOnce() + Send + 'static) {
+    WORKERS.refuse(Job { run: job, gate }, Box::new(give_up));
     // A thread of clgraph's own looks at refused jobs between its own, so there has to be one.
-    if OWN.start(Box::new(|| ())).is_err() {
+    if OWN.start(None, Box::new(|| ())).is_err() {
         event_reaper::call(|| {
             while WORKERS.look_at_refused() {
                 thread::sleep(GRACE / 100);
@@ -245,6 +275,7 @@ impl Workers {
             threads: 0,
             idle: 0,
             waiting: BTreeMap::new(),
+            is_short: false,
             most,
             refused: VecDeque::new(),
         };
@@ -266,17 +297,17 @@ impl Workers {
 
     /// The lock is held from the look at idle threads until the job is in its place. Otherwise a new thread would look
     /// idle to others, and get their job beside its own.
-    fn start(&'static self, job: Job) -> Result<(), Job> {
+    fn start(&'static self, gate: Option<GateId>, run: Run) -> Result<(), Run> {
         let mut pool = self.lock();
         if pool.idle <= pool.jobs.len() && !self.add_thread(&mut pool) && pool.all_wait() {
-            return Err(job);
+            return Err(run);
         }
-        pool.jobs.push_back(job);
+        pool.jobs.push_back(Job { run, gate });
         self.came.notify_one();
         Ok(())
     }
 
-    fn refuse(&self, job: Job, give_up: Job) {
+    fn refuse(&self, job: Job, give_up: Run) {
         self.lock().refused.push_back(Refused { job, until: Instant::now() + GRACE, give_up });
         REFUSED.fetch_add(1, Ordering::Relaxed);
     }
@@ -325,11 +356,15 @@ impl Workers {
 
     /// Starts one more thread. Returns false if there can be no more.
     fn add_thread(&'static self, pool: &mut Pool) -> bool {
+        pool.is_short = true;
         if pool.threads >= pool.most {
             return false;
         }
         match threads::start("clgraph-task", || self.work()) {
-            Ok(()) => pool.threads += 1,
+            Ok(()) => {
+                pool.threads += 1;
+                pool.is_short = false;
+            }
             Err(error) => {
                 let threads = pool.threads;
                 log_later!(Warn, "{error}: host tasks share {threads} threads, because no other could be started");
@@ -339,13 +374,28 @@ impl Workers {
         true
     }
 
-    fn work(&self) {
-        let mut pool = self.lock();
+    fn work(&'static self) {
+        let (mut pool, mut only_since) = (self.lock(), None);
         loop {
-            if let Some(job) = pool.jobs.pop_front() {
+            let at = match pool.next() {
+                Next::Take(at) => {
+                    only_since = None;
+                    at
+                }
+                Next::OnlyThread => {
+                    let is_first = only_since.is_none();
+                    let since = *only_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() < GRACE && !(is_first && self.add_thread(&mut pool)) {
+                        pool = self.came.wait_timeout(pool, GRACE / 50).unwrap_or_else(PoisonError::into_inner).0;
+                        continue;
+                    }
+                    0
+                }
+            };
+            if let Some(job) = pool.jobs.remove(at) {
                 drop(pool);
                 // Host tasks catch panics of the program's function themselves.
-                guarded("a thread for host tasks (please report this)", job);
+                guarded("a thread for host tasks (please report this)", job.run);
                 pool = self.lock();
                 continue;
             }
@@ -400,7 +450,7 @@ mod tests {
     /// Host tasks may take all threads of the system, so a waker's comes first, and one for clgraph's own jobs.
     #[test]
     fn wakers_have_a_thread_before_host_tasks_have_all() {
-        assert!(start(Box::new(|| ())).is_ok());
+        assert!(start(None, Box::new(|| ())).is_ok());
         assert!(WAKERS.lock().threads > 0 && OWN.lock().threads > 0);
         let (sender, woken) = channel();
         struct Tells(Mutex<std::sync::mpsc::Sender<Option<String>>>);
@@ -415,8 +465,52 @@ mod tests {
     }
 
     /// Starts a job and returns whether it was taken.
-    fn starts(workers: &'static Workers, job: impl FnOnce() + Send + 'static) -> bool {
-        workers.start(Box::new(job)).is_ok()
+    fn starts(workers: &'static Workers, gate: Option<GateId>, job: impl FnOnce() + Send + 'static) -> bool {
+        workers.start(gate, Box::new(job)).is_ok()
+    }
+
+    /// With two threads, of which one waits: the other one does what is waited for first, and nothing else as long as that
+    /// may come. Another task might wait too.
+    #[test]
+    fn where_threads_are_short_what_a_task_waits_for_goes_first() {
+        for comes_later in [false, true] {
+            let workers: &'static Workers = Box::leak(Box::new(Workers::new(2, false)));
+            let (own, awaited) = (gates::number(), gates::number());
+            gates::close(own, Gates::default());
+            gates::close(awaited, Gates::default());
+            let ((waits, waiting), (go, gone), (free, freed)) = (channel(), channel::<()>(), channel::<()>());
+            let waiter = move || {
+                let _inside = reentrancy::ReentrancyGuard::task(1, None, Some(own));
+                let waiting = WaitGuard::within(workers, &Gates::of(awaited), By::Call);
+                waits.send(waiting.is_ok()).unwrap();
+                gone.recv().unwrap();
+            };
+            assert!(starts(workers, Some(own), waiter));
+            assert!(starts(workers, None, move || freed.recv().unwrap()));
+            assert!(waiting.recv().unwrap());
+            let (ran, order) = channel();
+            let (other, this) = (ran.clone(), ran);
+            assert!(starts(workers, None, move || other.send("another").unwrap()));
+            let start = || {
+                assert!(starts(workers, Some(awaited), move || {
+                    this.send("what is waited for").unwrap();
+                    go.send(()).unwrap();
+                }));
+            };
+            if comes_later {
+                free.send(()).unwrap();
+                // The thread has nothing else to do, and does not take the other one.
+                assert!(order.recv_timeout(GRACE / 10).is_err());
+                start();
+            } else {
+                start();
+                free.send(()).unwrap();
+            }
+            assert_eq!(order.recv().unwrap(), "what is waited for");
+            assert_eq!(order.recv().unwrap(), "another");
+            gates::open(own);
+            gates::open(awaited);
+        }
     }
 
     /// A task that waits for several things by futures takes one thread. Its futures may end on any thread.
@@ -429,12 +523,12 @@ mod tests {
             polled.send(waits).unwrap();
             gone.recv().unwrap();
         };
-        assert!(starts(workers, task));
+        assert!(starts(workers, None, task));
         let waits = polls.recv().unwrap();
         let (ran, runs) = channel();
         for _ in 0..3 {
             let ran = ran.clone();
-            assert!(starts(workers, move || ran.send(()).unwrap()), "one of two threads waits");
+            assert!(starts(workers, None, move || ran.send(()).unwrap()), "one of two threads waits");
         }
         (0..3).for_each(|_| runs.recv().unwrap());
         assert_eq!(workers.lock().waiting.len(), 1);
@@ -456,11 +550,11 @@ mod tests {
                 scope.spawn(|| {
                     start.wait();
                     let wait = move || ended.send(gets.recv_timeout(Duration::from_secs(20)).is_ok()).unwrap();
-                    assert!(workers.start(Box::new(wait)).is_ok());
+                    assert!(workers.start(None, Box::new(wait)).is_ok());
                 });
                 scope.spawn(|| {
                     start.wait();
-                    assert!(workers.start(Box::new(move || report.send(()).unwrap())).is_ok());
+                    assert!(workers.start(None, Box::new(move || report.send(()).unwrap())).is_ok());
                 });
             });
             assert!(ends.recv().unwrap(), "the second task had to wait for the first");
@@ -479,12 +573,12 @@ mod tests {
             thread::sleep(GRACE / 10);
             drop(waiting);
         };
-        assert!(workers.start(Box::new(task)).is_ok());
+        assert!(workers.start(None, Box::new(task)).is_ok());
         begins.recv().unwrap();
         let (second, gave_up) = (report.clone(), report.clone());
-        let second: Job = Box::new(move || second.send(true).unwrap());
-        if let Err(job) = workers.start(second) {
-            workers.refuse(job, Box::new(move || gave_up.send(false).unwrap()));
+        let second: Run = Box::new(move || second.send(true).unwrap());
+        if let Err(job) = workers.start(None, second) {
+            workers.refuse(Job { run: job, gate: None }, Box::new(move || gave_up.send(false).unwrap()));
         }
         while workers.look_at_refused() {
             thread::yield_now();
@@ -499,13 +593,13 @@ mod tests {
             begun.send(()).unwrap();
             gone.recv().unwrap();
         };
-        assert!(workers.start(Box::new(task)).is_ok());
+        assert!(workers.start(None, Box::new(task)).is_ok());
         begins.recv().unwrap();
         let since = Instant::now();
         for _ in 0..20 {
-            let Err(job) = workers.start(Box::new(|| ())) else { panic!("a thread that waits for ever") };
+            let Err(job) = workers.start(None, Box::new(|| ())) else { panic!("a thread that waits for ever") };
             let report = report.clone();
-            workers.refuse(job, Box::new(move || report.send(false).unwrap()));
+            workers.refuse(Job { run: job, gate: None }, Box::new(move || report.send(false).unwrap()));
         }
         while workers.look_at_refused() {
             thread::sleep(GRACE / 100);
@@ -525,11 +619,11 @@ mod tests {
         let second = move || {
             begins.recv().unwrap();
             // A job for which there is no thread yet.
-            assert!(workers.start(Box::new(|| ())).is_ok());
+            assert!(workers.start(None, Box::new(|| ())).is_ok());
             report.send(WaitGuard::within(workers, &Gates::default(), By::Call).err()).unwrap();
         };
-        assert!(workers.start(Box::new(first)).is_ok());
-        assert!(workers.start(Box::new(second)).is_ok());
+        assert!(workers.start(None, Box::new(first)).is_ok());
+        assert!(workers.start(None, Box::new(second)).is_ok());
         assert_eq!(outcomes.recv().unwrap(), None);
     }
 
@@ -548,12 +642,12 @@ mod tests {
                 gone.lock().unwrap().recv().unwrap();
                 drop(waiting);
             };
-            assert!(workers.start(Box::new(task)).is_ok());
+            assert!(workers.start(None, Box::new(task)).is_ok());
         }
         assert_eq!(outcomes.recv().unwrap(), None);
         assert_eq!(outcomes.recv().unwrap(), None, "nothing waits for a thread yet");
         // Both threads wait: no other task will ever have one.
-        assert!(workers.start(Box::new(|| ())).is_err());
+        assert!(workers.start(None, Box::new(|| ())).is_err());
         go.send(()).unwrap();
         go.send(()).unwrap();
         // A task that is there before the threads wait makes the second wait an error.
@@ -573,10 +667,10 @@ mod tests {
             while !workers.lock().waiting.is_empty() {
                 thread::yield_now();
             }
-            assert!(workers.start(Box::new(task)).is_ok());
+            assert!(workers.start(None, Box::new(task)).is_ok());
         }
         let (third, ran) = channel();
-        assert!(workers.start(Box::new(move || third.send(()).unwrap())).is_ok());
+        assert!(workers.start(None, Box::new(move || third.send(()).unwrap())).is_ok());
         begin.send(()).unwrap();
         begin.send(()).unwrap();
         assert_eq!(outcomes.recv().unwrap(), None);

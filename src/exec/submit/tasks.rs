@@ -94,10 +94,10 @@ impl Deferred {
 
     /// Has a thread for tasks run a task. If no thread will ever be free, the task fails.
     fn start_task(self: &Arc<Self>, runnable: RunnableTask) {
-        let (task, this) = (runnable.0, Arc::clone(self));
-        let Err(refused) = workers::start(Box::new(move || this.run(runnable))) else { return };
+        let (task, this, gate) = (runnable.0, Arc::clone(self), self.state.gate());
+        let Err(refused) = workers::start(gate, Box::new(move || this.run(runnable))) else { return };
         let this = Arc::clone(self);
-        workers::start_patiently(refused, move || {
+        workers::start_patiently(gate, refused, move || {
             let text = "no thread could be started for it, and all threads for host tasks wait".to_owned();
             let (node, what) = (this.node(task), this.describe(task));
             let next = this.ended(task, Err(SubmitError::HostTask { node, what, text }.into()));
