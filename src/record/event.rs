@@ -96,6 +96,9 @@ impl Event {
     /// The event of a command that waited for an event that could fail reports to the driver's users only that the command has
     /// ended, not that it succeeded.
     ///
+    /// A callback that is set on this event may run on a thread of clgraph's own, where other submissions wait for its end. As
+    /// OpenCL says, it must not block.
+    ///
     /// # Errors
     /// [`RecordError::Recorded`]; [`crate::DriverError`] when the driver refuses to retain it.
     pub fn to_opencl3(&self) -> Result<opencl3::event::Event> {
