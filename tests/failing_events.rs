@@ -126,7 +126,7 @@ fn memory_is_not_the_hosts_while_a_command_before_one_that_failed_uses_it() {
     }
 }
 
-/// Memory that is dropped stays until the command before the failed one has ended.
+/// Rule F6: memory that is dropped stays until the command before the failed one has ended.
 #[test]
 fn memory_is_not_freed_while_a_command_before_one_that_failed_uses_it() {
     let bench = Bench::new();
@@ -204,7 +204,7 @@ fn submissions_follow_each_other_over_a_command_that_failed() {
     }
 }
 
-/// After an executable is dropped, everything stays for its running submissions.
+/// Rule F3: after an executable is dropped, everything stays for its running submissions.
 #[test]
 fn what_an_executable_leaves_outlives_a_submission_before_a_command_that_failed() {
     let bench = Bench::new();
@@ -222,7 +222,7 @@ fn what_an_executable_leaves_outlives_a_submission_before_a_command_that_failed(
     assert!(others.iter().flatten().all(|byte| *byte == 7));
 }
 
-/// On some drivers the order of a queue is broken for good; its end is still the end of everything.
+/// Rule S9: on some drivers the order of a queue is broken for good; its end is still the end of everything.
 #[test]
 fn finishing_and_mapping_wait_for_what_is_before_a_command_that_failed() {
     let bench = Bench::new();
@@ -242,7 +242,7 @@ fn finishing_and_mapping_wait_for_what_is_before_a_command_that_failed() {
     }
 }
 
-/// Two wrappers of one queue know the same about its order.
+/// Rule S2: two wrappers of one queue know the same about its order.
 #[test]
 fn wrappers_of_one_queue_share_its_order() {
     let bench = Bench::new();
@@ -260,7 +260,7 @@ fn wrappers_of_one_queue_share_its_order() {
     first_guard(&bench, &memory, &kernel, 1);
 }
 
-/// A queue that is wrapped anew after its last wrapper is gone knows no less.
+/// Rule S2: a queue that is wrapped anew after its last wrapper is gone knows no less.
 #[test]
 fn a_queue_wrapped_anew_keeps_the_order_of_its_commands() {
     let bench = Bench::new();
@@ -284,7 +284,7 @@ fn a_queue_wrapped_anew_keeps_the_order_of_its_commands() {
     queue.finish().unwrap();
 }
 
-/// The event of a `UserEvent` is an event whose status the program can set.
+/// Rule S9: the event of a `UserEvent` is an event whose status the program can set.
 #[test]
 fn the_driver_event_of_a_user_event_may_fail() {
     let bench = Bench::new();
@@ -299,7 +299,7 @@ fn the_driver_event_of_a_user_event_may_fail() {
     bench.queue.finish().unwrap();
 }
 
-/// A command whose list fails does not run and reports the failure. What the queue does next comes after everything
+/// Rule S9: a command whose list fails does not run and reports the failure. What the queue does next comes after everything
 /// before it, and sees its bytes, whatever kind of command it is and of either kind of queue.
 #[test]
 fn only_the_command_whose_list_fails_does_not_run() {
@@ -350,7 +350,7 @@ fn only_the_command_whose_list_fails_does_not_run() {
     }
 }
 
-/// What is wrong with a command is an error of the call, whatever is in its wait list.
+/// Rule R16: what is wrong with a command is an error of the call, whatever is in its wait list.
 #[test]
 fn a_command_that_waits_is_checked_at_once() {
     let bench = Bench::new();

@@ -65,7 +65,7 @@ impl Flag {
     }
 }
 
-/// Input whose owner, in its `Drop`, waits for work after its own submission, submits, or panics. Its submission ends,
+/// Rule S6: input whose owner, in its `Drop`, waits for work after its own submission, submits, or panics. Its submission ends,
 /// and so does every other.
 #[test]
 fn the_drop_of_an_inputs_owner_may_do_anything() {
@@ -113,7 +113,7 @@ fn the_drop_of_an_inputs_owner_may_do_anything() {
     }
 }
 
-/// The same for objects that the closures of a graph own, which are dropped when its last submission has ended.
+/// Rule S6: the same for objects that the closures of a graph own, which are dropped when its last submission has ended.
 #[test]
 fn the_drop_of_what_closures_own_may_do_anything() {
     struct Last<F: FnMut() + Send>(F);
@@ -158,7 +158,7 @@ fn the_drop_of_what_closures_own_may_do_anything() {
     }
 }
 
-/// A function of a native command that runs for long, in a submission that had to wait, delays no other submission.
+/// Rule S5: a function of a native command that runs for long, in a submission that had to wait, delays no other submission.
 #[test]
 fn the_function_of_a_native_command_holds_up_its_own_submission_only() {
     let bench = Bench::new();
@@ -202,7 +202,7 @@ fn pending(bench: &Bench) -> (Submission, UserEvent) {
     (taker(bench, Path::Auto).0.submit_to(&bench.queue).after(&go).submit().unwrap(), go)
 }
 
-/// A waker may submit, wait, poll, and panic.
+/// Rules S4, S6: a waker may submit, wait, poll, and panic.
 #[test]
 fn a_waker_may_do_anything() {
     let bench = Bench::new();
@@ -237,7 +237,7 @@ fn a_waker_may_do_anything() {
     }
 }
 
-/// A future's waker is dropped with the future.
+/// Rule S4: a future's waker is dropped with the future.
 #[test]
 fn futures_that_are_dropped_leave_nothing() {
     let bench = Bench::new();
@@ -265,7 +265,7 @@ fn futures_that_are_dropped_leave_nothing() {
     assert_eq!(woken.load(Ordering::SeqCst), 1);
 }
 
-/// A callback that panics with a value whose `Drop` panics: later callbacks still come.
+/// Rule S4: a callback that panics with a value whose `Drop` panics: later callbacks still come.
 #[test]
 fn a_panic_whose_payload_panics_too_takes_no_later_callback() {
     let bench = Bench::new();
@@ -305,7 +305,7 @@ fn a_long_chain_of_failures_has_short_errors() {
     }
 }
 
-/// Any number of host tasks may wait for submissions with host tasks of their own. All tasks have begun before the
+/// Rule H1: any number of host tasks may wait for submissions with host tasks of their own. All tasks have begun before the
 /// first of them submits, so none of them has a thread to spare.
 #[test]
 fn host_tasks_that_wait_for_host_tasks_have_no_limit() {
@@ -333,7 +333,7 @@ fn host_tasks_that_wait_for_host_tasks_have_no_limit() {
     assert_eq!(begun.load(Ordering::SeqCst), MANY);
 }
 
-/// A host task that waits for work after its own submission gets an error, and the submission ends.
+/// Rule H1: a host task that waits for work after its own submission gets an error, and the submission ends.
 #[test]
 fn a_host_task_cannot_wait_for_what_is_after_its_submission() {
     let bench = Bench::new();
@@ -378,7 +378,7 @@ fn a_host_task_cannot_wait_for_what_is_after_its_submission() {
     bench.queue.finish().unwrap();
 }
 
-/// The same over other queues, other events and other submissions, on queues of both kinds, and where a future is
+/// Rule H1: the same over other queues, other events and other submissions, on queues of both kinds, and where a future is
 /// polled.
 #[test]
 fn a_host_task_cannot_wait_for_itself_by_way_of_others() {
@@ -437,7 +437,7 @@ fn a_host_task_cannot_wait_for_itself_by_way_of_others() {
     }
 }
 
-/// A host task that waits for a user event which its own submission completes, or one that comes after it, is refused.
+/// Rule H1: a host task that waits for a user event which its own submission completes, or one that comes after it, is refused.
 #[test]
 fn a_host_task_cannot_wait_for_an_event_of_a_submission_after_its_own() {
     let bench = Bench::new();
@@ -469,8 +469,8 @@ fn a_host_task_cannot_wait_for_an_event_of_a_submission_after_its_own() {
     [own, later, elsewhere].iter().for_each(|event| event.wait_for(LONG).unwrap());
 }
 
-/// The same where the way to its own submission leads over another executable's use, a queue that was wrapped anew, or an
-/// event that was.
+/// Rule H1: the same where the way to its own submission leads over another executable's use, a queue that was wrapped
+/// anew, or an event that was.
 #[test]
 fn a_host_task_cannot_wait_for_itself_by_way_of_what_others_know() {
     let bench = Bench::new();
@@ -560,7 +560,7 @@ fn dropped_out_of_order_queues_are_used_again() {
     }
 }
 
-/// A blocking transfer on an out-of-order queue waits for its own wait list and for barriers, and for no other command.
+/// Rule R15: a blocking transfer on an out-of-order queue waits for its own wait list and for barriers, and for no other command.
 #[test]
 fn a_blocking_transfer_on_an_out_of_order_queue_waits_for_no_other_command() {
     let bench = Bench::new();
@@ -592,7 +592,7 @@ fn task_threads() -> usize {
         .count()
 }
 
-/// Host tasks behind commands that wait for the program take few threads: a task that lets them go on may need one.
+/// Rule H1: host tasks behind commands that wait for the program take few threads: a task that lets them go on may need one.
 #[test]
 #[cfg(target_os = "linux")]
 fn host_tasks_behind_the_device_take_few_threads() {
@@ -619,7 +619,7 @@ fn host_tasks_behind_the_device_take_few_threads() {
     runs.iter().for_each(|run| run.wait_for(LONG).unwrap());
 }
 
-/// Host tasks that wait behind others have no thread yet: a thread that waits could be missed by those that it waits
+/// Rule H1: host tasks that wait behind others have no thread yet: a thread that waits could be missed by those that it waits
 /// for.
 #[test]
 #[cfg(target_os = "linux")]
@@ -652,7 +652,7 @@ fn host_tasks_behind_others_take_no_threads() {
     }
 }
 
-/// A callback may await another submission: its waker does not need the thread of the callback.
+/// Rule S4: a callback may await another submission: its waker does not need the thread of the callback.
 #[test]
 fn a_callback_may_await() {
     let bench = Bench::new();
@@ -762,7 +762,7 @@ fn a_use_before_a_gate_does_not_come_after_it() {
     own.enqueue_host_task(task, &[]).unwrap().wait().unwrap();
 }
 
-/// The conversion of a label is code of the program: it may ask the graph that the label is for.
+/// Rule Q2: the conversion of a label is code of the program: it may ask the graph that the label is for.
 #[test]
 fn a_label_that_asks_its_graph_is_converted() {
     struct Label(Graph);
