@@ -463,9 +463,36 @@ fn an_update_may_give_a_body_what_cannot_go_ahead() {
     for (index, by) in [(1, 0_u32.wrapping_sub(4)), (2, 7), (1, 0_u32.wrapping_sub(4)), (0, 1)] {
         group.set_active_index(index).unwrap();
         update();
+        let is_named = |why: &Option<HostDecided>| match why {
+            Some(HostDecided::Kernel { kernel, why }) => index == 1 && kernel == "minus" && why.contains("twice"),
+            _ => index != 1 && why.is_none(),
+        };
+        assert!(is_named(&why(&executable)), "{}", executable.report());
         check(&data, by);
+        assert!(is_named(&why(&executable)), "{}", executable.report());
         assert_eq!(bench.content(&more), [6; LEN]);
     }
+}
+
+/// Rule K7: memory of the host may begin anywhere, so kernels cannot read a condition there. The report says so.
+#[test]
+fn a_condition_in_memory_of_the_host_is_read_by_the_host() {
+    let bench = Bench::new();
+    let (of_host, _tell) = bench.telling_buffer(&[0]);
+    let (others, _tell) = bench.telling_buffer(&[0; LEN]);
+    let (own, data) = (bench.buffer(&[0]), bench.buffer(&[0; LEN]));
+    for (left, expected) in [(&of_host, Some(HostDecided::Anywhere)), (&own, None)] {
+        let graph = bench.graph();
+        // Fills and copies go ahead byte by byte there.
+        graph.fill(&others, 7_u32).add().unwrap();
+        graph.copy(&others, &data).add().unwrap();
+        // SAFETY: one work-item, one number.
+        unsafe { graph.kernel(&kernel(&bench, "count_down")).read_write(left).range(1).add().unwrap() };
+        assert_eq!(ends(&bench, left, &graph.finalize(Finalize::new()).unwrap()), expected);
+        assert_eq!(bench.content(&data), [7; LEN]);
+    }
+    let text = HostDecided::Anywhere.to_string();
+    assert_eq!(text, "its condition is in memory of the host, which may begin at any address");
 }
 
 /// Runs a body until it has counted a number down, and returns why the host decided that.

@@ -63,9 +63,11 @@ impl Executable {
         if reentrancy::check_call().is_ok() {
             let mut exec_state = self.0.lock_state();
             report.tuning = exec_state.tuning_report();
-            let guards = &exec_state.values.guards;
+            let values = &exec_state.values;
             for of in &mut report.loops {
-                of.ahead = guards.of_flow(of.flow).and_then(|guard| guard.pace().is_ahead());
+                let Some(guard) = values.guards.of_flow(of.flow) else { continue };
+                of.host_decided = guard.condition(values, &self.0.fixed.plan).err();
+                of.ahead = guard.pace().is_ahead().filter(|_| of.host_decided.is_none());
             }
             let leftovers = exec_state.leftovers();
             drop(exec_state);

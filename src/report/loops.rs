@@ -13,7 +13,7 @@ pub struct LoopReport {
     /// How many turns it has. None if a condition ends it.
     pub turns: Option<u64>,
     /// Why the host begins each turn. None if a loop with a condition can have turns that are enqueued before their condition is
-    /// known, and if another is unrolled: its turns are commands like all others.
+    /// known, and if another is unrolled: its turns are commands like all others. Updates can change it.
     pub host_decided: Option<HostDecided>,
     /// Whether turns are enqueued before their condition is known. None if that is not measured yet. It changes as submissions
     /// are made.
@@ -67,6 +67,8 @@ pub enum HostDecided {
         /// The kernel's name.
         kernel: String,
     },
+    /// The condition is in memory that may begin at any address, such as memory of the host. Kernels read whole words.
+    Anywhere,
     /// The driver refused an object that turns ahead need.
     Driver,
 }
@@ -86,6 +88,7 @@ impl fmt::Display for HostDecided {
             Self::Divided { kernel } => {
                 write!(f, "kernel `{kernel}` depends on work-groups, and its range has no local size")
             }
+            Self::Anywhere => f.write_str("its condition is in memory of the host, which may begin at any address"),
             Self::Driver => f.write_str("the driver refused an object that it needs"),
         }
     }

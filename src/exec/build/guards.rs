@@ -31,7 +31,7 @@ use crate::exec::submit::bindings::SubmissionBindings;
 use crate::exec::tune::pace::Pace;
 use crate::graph::Tables;
 use crate::handles::NodeKind;
-use crate::ir::{ById, Span, ViewId};
+use crate::ir::{ById, NodeId, Span, ViewId};
 use crate::opencl_c::guard::STATE_WORDS;
 use crate::plan::{Flow, Plan, Step};
 use crate::report::loops::HostDecided;
@@ -56,6 +56,8 @@ pub(in crate::exec) struct Guards(Vec<Guard>);
 
 /// A loop that can go ahead.
 pub(in crate::exec) struct Guard {
+    /// The loop's node.
+    node: NodeId,
     /// The flow of its body.
     flow: usize,
     steps: Range<usize>,
@@ -107,7 +109,7 @@ impl Guards {
                 ControlKind::While { .. } if asked == Loops::HostDecided => Err(HostDecided::Asked),
                 ControlKind::While { .. } if profiled => Err(HostDecided::Profiled),
                 ControlKind::While { .. } => {
-                    Guard::new(context, device, tables, plan, flow, objects, asked == Loops::Ahead)
+                    Guard::new(context, device, tables, plan, (id, flow), objects, asked == Loops::Ahead)
                 }
                 _ => continue,
             };
@@ -126,7 +128,7 @@ impl Guard {
         device: &Device,
         tables: &Tables,
         plan: &Plan,
-        flow: usize,
+        (node, flow): (NodeId, usize),
         objects: &mut Objects,
         always: bool,
     ) -> Result<Self, HostDecided> {
@@ -138,8 +140,7 @@ impl Guard {
         for step in &plan.steps[steps.clone()] {
             if let Some((kernel, grid)) = goes_ahead(tables, step)? {
                 let of = &tables.kernels[kernel.index()];
-                let twin = of.guarded(device);
-                twin.map_err(|why| HostDecided::Kernel { kernel: of.name().to_owned(), why: why.to_string() })?;
+                of.guarded(device).map_err(|why| not_guarded(of, &why))?;
                 if grid.local.is_none() && of.may_see_groups() {
                     return Err(HostDecided::Divided { kernel: of.name().to_owned() });
                 }
@@ -158,7 +159,7 @@ impl Guard {
                 stages.push((index, Buffer::<u8>::new(context, size).map_err(refused)?.region().mem));
             }
         }
-        let guard = Self { flow, steps: steps.clone(), state, kernels, place, stages, is_closed, pace };
+        let guard = Self { node, flow, steps: steps.clone(), state, kernels, place, stages, is_closed, pace };
         // All or none: kernels without a guard would run when the loop has ended.
         let mut made: FxHashMap<_, Arc<KernelObject>> = FxHashMap::default();
         let mut new = Vec::new();
@@ -199,23 +200,40 @@ impl Guard {
         self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether the loop can go ahead with the values that it has now. Updates may have changed them. The condition, and
-    /// what fills and copies use, may be memory at any address, but kernels need it as whole words.
-    pub(in crate::exec) fn may_go_ahead(&self, values: &Values, plan: &Plan, condition: &Location<&Mem>) -> bool {
-        if !is_of_words(condition.mem) || !condition.offset.is_multiple_of(size_of::<u32>()) {
-            return false;
-        }
-        let may = |index: usize| {
-            let size = staged(values.command(&plan.steps[index]));
-            if size.is_some_and(|size| self.stage(index).is_none_or(|stage| stage.size() != size)) {
-                return false;
-            }
-            let Ok(kernel) = goes_ahead(&values.tables, &plan.steps[index]) else { return false };
-            let Some((kernel, grid)) = kernel else { return true };
-            let divided = || grid.local.is_none() && values.tables.kernels[kernel.index()].may_see_groups();
-            values.objects.0[index].as_ref().is_some_and(|object| object.is_guarded()) && !divided()
+    /// Returns where the condition is, or why the host decides with the values that the loop has now: updates may have changed
+    /// them.
+    pub(in crate::exec) fn condition<'v>(
+        &self,
+        values: &'v Values,
+        plan: &Plan,
+    ) -> Result<Location<&'v Mem>, HostDecided> {
+        let tables = &*values.tables;
+        let place = match tables.ir.command(self.node) {
+            Command::Control(control) => control.condition.as_ref(),
+            _ => None,
         };
-        self.steps.clone().all(may)
+        let place = place.and_then(|place| Some(Location { mem: tables.mem(place.mem)?, offset: place.offset }));
+        let condition = place.ok_or(HostDecided::Driver)?;
+        // The host reads a number at any address, but the latch needs a whole word.
+        if !is_of_words(condition.mem) || !condition.offset.is_multiple_of(size_of::<u32>()) {
+            return Err(HostDecided::Anywhere);
+        }
+        for index in self.steps.clone() {
+            let step = &plan.steps[index];
+            let size = staged(values.command(step));
+            if size.is_some_and(|size| self.stage(index).is_none_or(|stage| stage.size() != size)) {
+                return Err(HostDecided::Driver);
+            }
+            let Some((kernel, grid)) = goes_ahead(tables, step)? else { continue };
+            let of = &tables.kernels[kernel.index()];
+            if !values.objects.0[index].as_ref().is_some_and(|object| object.is_guarded()) {
+                return Err(of.guarded(&values.device).err().map_or(HostDecided::Driver, |why| not_guarded(of, &why)));
+            }
+            if grid.local.is_none() && of.may_see_groups() {
+                return Err(HostDecided::Divided { kernel: of.name().to_owned() });
+            }
+        }
+        Ok(condition)
     }
 
     pub(in crate::exec) fn flow(&self) -> usize {
@@ -416,6 +434,10 @@ impl Guard {
 /// Whether memory is known to begin where a word may be. Memory of the host may begin anywhere.
 fn is_of_words(mem: &Mem) -> bool {
     mem.base().is_multiple_of(size_of::<u32>())
+}
+
+fn not_guarded(kernel: &Kernel, why: &impl ToString) -> HostDecided {
+    HostDecided::Kernel { kernel: kernel.name().to_owned(), why: why.to_string() }
 }
 
 /// A kernel of a step, and its range.

@@ -30,9 +30,7 @@ impl Deferred {
         values: &Values,
     ) -> Option<Result<()>> {
         let ControlKind::While { at_least_once, at_most } = control.kind else { return Some(Ok(())) };
-        let place = control.condition.as_ref().and_then(|place| Some((values.tables.mem(place.mem)?, place.offset)));
-        let condition = place.map(|(mem, offset)| Location { mem, offset });
-        let condition = condition.filter(|condition| guard.may_go_ahead(values, &self.exec.fixed.plan, condition));
+        let condition = guard.condition(values, &self.exec.fixed.plan).ok();
         let body = guard.flow();
         // Since when the turns run that the host decided last, if it has not looked at the condition since.
         let (mut since, mut has_turned, mut batch) = (Instant::now(), false, 0);
