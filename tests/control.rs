@@ -2,13 +2,14 @@
 
 mod common;
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use clgraph::{
     Buffer, BuildCause, BuildError, Error, Event, Executable, ExecuteKernel, Finalize, HostData, HostRead,
-    HostTaskContext, HostWrite, Loop, NativeCommand, NodeKind, Path, Queue, SubmitError, UserEvent,
+    HostTaskContext, HostWrite, Loop, NativeCommand, NodeKind, Path, Queue, RecordError, SubmitError, UserEvent,
 };
 use common::{Bench, assert_error};
 
@@ -502,6 +503,85 @@ fn a_queue_decides_or_records() {
         failed.unwrap();
         assert_eq!(graph.len(), 1);
     }
+}
+
+/// Rule K8: a recording that ends in a body records nothing more; one that goes on again does.
+#[test]
+fn a_recording_that_ends_in_a_body_is_an_error() {
+    let bench = Bench::new();
+    let (queue, data) = (&bench.queue, bench.buffer(&[1; 4]));
+    let fill = |queue: &Queue| queue.enqueue_fill_buffer(&data, &[5], 0, 16, &[]).map(drop);
+    for again in [false, true] {
+        let graph = bench.graph();
+        graph.begin_recording(queue).unwrap();
+        let recorded = queue.repeat(2, |inner| {
+            fill(inner)?;
+            assert_eq!(graph.end_recording(queue)?, 1);
+            graph.fill(&data, 4).add()?;
+            if again { graph.begin_recording(queue) } else { Ok(()) }
+        });
+        if again {
+            recorded.unwrap().unwrap();
+            graph.end_recording(queue).unwrap();
+        } else {
+            assert_error!(recorded, RecordError::EndedInBody);
+        }
+        assert_eq!(graph.len(), if again { 2 } else { 1 });
+        fill(queue).unwrap();
+        queue.finish().unwrap();
+    }
+}
+
+/// Rule K8: while a body is recorded, the graph around it takes nothing from the thread: it would run once, before the loop.
+#[test]
+fn a_body_has_a_queue_of_its_own() {
+    let bench = Bench::new();
+    let outer = bench.queue.clone();
+    let properties = outer.properties();
+    let [second, third] = [(); 2].map(|()| Queue::with_properties(&outer, outer.device(), properties).unwrap());
+    let (flag, data) = (bench.buffer(&[1]), bench.buffer(&[1; 4]));
+    let fill = |queue: &Queue, value: u32| queue.enqueue_fill_buffer(&data, &[value], 0, 16, &[]);
+    let graph = bench.graph();
+    let (bare, sub_graph) = (bench.graph(), bench.graph());
+    sub_graph.fill(&data, 3_u32).add().unwrap();
+    let executable = sub_graph.finalize(Finalize::new()).unwrap();
+    let node = graph.record(&[&outer, &second], || {
+        let before = fill(&outer, 2)?;
+        let calls = Cell::new(0);
+        let node = outer.repeat(3, |queue| {
+            calls.set(calls.get() + 1);
+            assert_error!(fill(&outer, 4), RecordError::AroundBody);
+            assert_error!(fill(&second, 4), RecordError::AroundBody);
+            let joins = third.enqueue_fill_buffer(&data, &[4], 0, 16, &[&before]);
+            assert_error!(joins, RecordError::AroundBody);
+            assert_error!(executable.submit(&outer), RecordError::AroundBody);
+            assert_error!(outer.enqueue_host_task(|_| (), &[]), RecordError::AroundBody);
+            assert_error!(outer.repeat(0, |_| unreachable!()), RecordError::AroundBody);
+            assert_error!(outer.when(&flag, |_| unreachable!()), RecordError::AroundBody);
+            assert_error!(outer.switch(&flag, 0, |_, _| unreachable!()), RecordError::AroundBody);
+            assert_error!(bare.end_recording(&outer), RecordError::OtherRecording { .. });
+            assert_eq!(bare.end_recording(&third)?, 0);
+            fill(queue, 5)?;
+            queue.repeat(2, |inner| {
+                assert_error!(fill(&outer, 4), RecordError::AroundBody);
+                assert_error!(fill(queue, 4), RecordError::AroundBody);
+                fill(inner, 6).map(drop)
+            })?;
+            // Another thread has an order of its own, and a queue that executes runs what it gets.
+            std::thread::scope(|scope| scope.spawn(|| fill(&second, 7).map(drop)).join().unwrap())?;
+            fill(&third, 8)?.wait()?;
+            assert_eq!(common::content(&third, &data), [8; 4]);
+            fill(queue, 9).map(drop)
+        })?;
+        assert_eq!(calls.get(), 1);
+        fill(&outer, 10)?;
+        Ok(node)
+    });
+    let node = node.unwrap().unwrap();
+    assert_eq!(graph.len(), 4);
+    let run = graph.finalize(Finalize::new()).unwrap().submit(&outer).unwrap();
+    run.wait_for(LONG).unwrap();
+    assert_eq!((run.turns(&node).unwrap(), bench.content(&data)), (3, vec![10; 4]));
 }
 
 /// A body that makes a device work for a while, and then fills a buffer. Returns it with a read of the buffer.

@@ -454,6 +454,8 @@ fn messages() -> Vec<String> {
         OtherQueue { index: 1, what: "context" },
         OtherRecording { index: 1 },
         NotRecording,
+        AroundBody,
+        EndedInBody,
         NotRecordable { what: "finishing a queue", instead: "use a copy" },
         Recorded { node: a, what: "waited for" },
         RunningEvent { index: 1 },

@@ -1925,7 +1925,9 @@ enum clg_status clg_submission_cancel(clg_submission submission);
 //
 // Where the queue executes, this waits for the queue, reads the number, and calls one of the functions or none. Where the queue
 // records, each function is called once, and the commands that it enqueues become a body of a node of `clg_graph_when`. In
-// both cases the functions are called on this thread, before this returns. After a failure of a function nothing was recorded.
+// both cases the functions are called on this thread, before this returns. A function uses the queue that it is given: while a
+// body is recorded, the queues that record into the graph around it refuse commands of this thread. After a failure of a function
+// nothing was recorded.
 //
 // `node` and `control` may be null; they get the node, and its bodies as of `clg_graph_when`, or zeros and null where the
 // queue executed.

@@ -40,6 +40,18 @@ pub enum RecordError {
     /// A call needs a queue that records, but the queue executes.
     #[error("the queue executes commands and does not record into a graph: begin a recording first")]
     NotRecording,
+    /// While a body of a branch or loop is recorded, a queue is used that records into the graph around it.
+    #[error(
+        "the queue records into the graph around a branch or loop whose body is being recorded: use the queue that the \
+         function of the body is given"
+    )]
+    AroundBody,
+    /// The recording of a queue ended while it recorded a body of a branch or loop.
+    #[error(
+        "the recording ended while a body of a branch or loop was recorded, and nothing was recorded: end it behind the \
+         call that records the body"
+    )]
+    EndedInBody,
     /// A command has no recorded form, or not this form.
     #[error("{what} cannot be recorded: {instead}")]
     NotRecordable {

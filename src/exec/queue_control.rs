@@ -13,19 +13,21 @@ use crate::graph::Graph;
 use crate::graph::nodes::control::Control;
 use crate::graph::nodes::request::Request;
 use crate::handles::Node;
-use crate::record::{Queue, QueueState};
+use crate::record::{Queue, QueueState, RecordsBody};
 
 impl Queue {
     /// Runs `then` if the first number of `condition` is not zero.
     ///
     /// Where the queue executes, the call waits for the queue, reads the number, and calls `then` or not. Where the queue
     /// records, it calls `then` once, with a queue whose commands become the body of a [`Graph::when`], and returns the
-    /// handle of that node. `then` has to use the queue that it is given.
+    /// handle of that node. `then` has to use the queue that it is given: meanwhile the queues that record into the graph around
+    /// the body refuse commands of this thread, because these would run once, before the branch, and not in it.
     ///
     /// # Errors
     /// Those of [`enqueue_read_buffer`](Self::enqueue_read_buffer) and of `then`; where the queue records, those of
-    /// [`Graph::finalize`] for the body, and those of [`WhenNode::add`](crate::WhenNode::add). After an error of `then`
-    /// nothing was recorded.
+    /// [`Graph::finalize`] for the body, those of [`WhenNode::add`](crate::WhenNode::add), and
+    /// [`RecordError::AroundBody`](crate::RecordError::AroundBody), also for commands in `then`; and
+    /// [`RecordError::EndedInBody`](crate::RecordError::EndedInBody). After an error of `then` nothing was recorded.
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
@@ -152,9 +154,11 @@ impl Queue {
 
     /// Records a body into a graph of its own, by a queue of its own.
     fn body(&self, body: impl FnOnce(&Queue) -> Result<()>) -> Result<Executable> {
+        let recording = RecordsBody::begin(self)?;
         let queue = Queue::with_properties(self, self.device(), self.properties())?;
         let graph = Graph::new(self)?;
         graph.record(&queue, || body(&queue))?;
+        recording.end()?;
         graph.finalize(Finalize::new())
     }
 

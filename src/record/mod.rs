@@ -11,6 +11,7 @@
 //! | `queue.rs` | the public `Queue`, and what it does with a request. Read it first |
 //! | `machine.rs` | the state of one queue, executing or recording, and all its changes |
 //! | `session.rs` | begin and end of recordings, of one queue or of several |
+//! | `bodies.rs` | what a thread may record while it records a body of a branch or loop |
 //! | `enqueue.rs`, `image.rs`, `memory.rs` | commands of queues: on buffers, images, memory that a graph owns |
 //! | `execute.rs` | a request that runs at once (`Run`) |
 //! | `deferred.rs` | commands that wait for an event that may fail |
@@ -23,6 +24,7 @@
 //! Invariants: a submission to a queue is wholly recorded or wholly executed. Which nodes the order of a queue
 //! puts before a recorded node is decided in `graph/recorder.rs`. Rules: R1 to R20, D6.
 
+mod bodies;
 mod deferred;
 mod detached;
 mod enqueue;
@@ -37,6 +39,7 @@ mod queue;
 mod sealed;
 mod session;
 
+pub(crate) use bodies::RecordsBody;
 pub use detached::Detached;
 pub use event::{Event, ExecutionStatus};
 pub(crate) use event::{EventKind, NodeEvent};

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use opencl_sys::cl_command_queue;
 
+use super::bodies;
 use super::deferred::defer;
 use super::event::{Event, EventKind};
 use super::execute;
@@ -329,6 +330,7 @@ impl Queue {
             (None, Some((index, node))) => return Err(RecordError::OtherGraph { index, node }.into()),
             (None, None) => return Ok(None),
         };
+        bodies::check(&goal)?;
         let node = self.record(&graph, &goal, &mut machine, request.clone(), order, waits, joins)?;
         Ok(Some(Event::of_node(goal, node)))
     }

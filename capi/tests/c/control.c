@@ -411,6 +411,18 @@ static int releases_its_queue(clg_queue queue, void *user) {
     return 7;
 }
 
+/* While a body is recorded, nothing goes into the graph around it. */
+static int uses_another_queue(clg_queue queue, void *user) {
+    user_data *data = user;
+    uint32_t one = 1;
+    clg_queue outer = data->of.all.queue;
+    CHECK(queue != outer);
+    const char *words = "use the queue that the function of the body is given";
+    FAILS(CLG_INVALID, words, clg_enqueue_fill_buffer(outer, CLG_ALL(data->of.data), &one, sizeof one, 0, NULL, NULL));
+    FAILS(CLG_INVALID, words, clg_queue_repeat(outer, 2, does_nothing, NULL, NULL, NULL));
+    return 8;
+}
+
 static int of_case(clg_queue queue, size_t index, void *user) { return index == 0 ? doubles(queue, user) : 0; }
 
 /* 4 ** count doublings, then two more. */
@@ -451,6 +463,7 @@ static void queues(void) {
     OK(clg_graph_size(graph, &size));
     FAILS(CLG_FAILED, "enough", clg_queue_repeat(of.all.queue, 2, doubles, &data, NULL, NULL));
     FAILS(CLG_FAILED, "returned 7", clg_queue_when(of.all.queue, CLG_ALL(of.left), does_nothing, releases_its_queue, NULL, NULL, NULL));
+    FAILS(CLG_FAILED, "returned 8", clg_queue_repeat(of.all.queue, 2, uses_another_queue, &data, NULL, NULL));
     OK(clg_graph_size(graph, &after));
     CHECK(size == after);
     OK(clg_graph_end_recording(graph, &of.all.queue, 1, NULL));
