@@ -191,6 +191,69 @@ fn an_executable_as_svg_says_where_nodes_run_and_how_long() {
     assert!(matches!(cause(again.to_svg(DrawingDetail::Brief, Some(&profile))), BuildCause::OtherExecutable));
 }
 
+/// Rule Q3: the bodies of branches and loops are in frames, and an unrolled loop is a loop, with all its turns in one frame.
+#[test]
+fn bodies_of_branches_and_loops_have_frames() {
+    let bench = Bench::new();
+    let (flag, data) = (bench.buffer(&[0; 4]), bench.buffer(&[0; 64]));
+    let flag = flag.slice(..1).unwrap();
+    let body = |value: u32, inner: u64| {
+        let graph = bench.graph();
+        graph.fill(&data, value).label(format!("fill {value}")).add().unwrap();
+        if inner > 0 {
+            let turn = bench.graph();
+            turn.fill(&data, 9_u32).label("within").add().unwrap();
+            graph.repeat(inner, &turn.finalize(Finalize::new()).unwrap()).add().unwrap();
+        }
+        graph.finalize(Finalize::new()).unwrap()
+    };
+    let frames = |graph: &Graph| {
+        let executable = graph.finalize(Finalize::new()).unwrap();
+        let svg = executable.to_svg(DrawingDetail::Full, None).unwrap();
+        let folder = std::env::temp_dir().join(format!("clgraph-drawing-frames-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("graph.dot");
+        executable.print_graph(&file, DrawingDetail::Full, None).unwrap();
+        let dot = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_dir_all(folder).unwrap();
+        (svg, dot)
+    };
+    let has = |text: &str, all: &[(&str, usize)]| {
+        for (what, times) in all {
+            assert_eq!(count(text, what), *times, "{what}: {text}");
+        }
+    };
+    let graph = bench.graph();
+    graph.when(&flag, &body(1, 0)).otherwise(&body(2, 0)).add().unwrap();
+    graph.repeat_while(&flag, &body(3, 3)).label("until it is done").add().unwrap();
+    let (svg, dot) = frames(&graph);
+    let titles = [("then of 0", 1), ("otherwise of 0", 1), ("body of 1", 1), ("body of 1, 3 turns", 1)];
+    has(
+        &svg,
+        &titles.map(|(title, times)| (format!(">{title}<"), times)).each_ref().map(|(text, times)| (&**text, *times)),
+    );
+    has(&svg, &[(">turn 1<", 0), ("turn 2<", 1), ("turn 3<", 1), (">1 until it is done<", 2), ("sub-graph", 0)]);
+    let clusters = titles.map(|(title, times)| (format!("label=\"{title}\""), times));
+    has(&dot, &clusters.each_ref().map(|(text, times)| (&**text, *times)));
+    has(&dot, &[("subgraph cluster_", 4), ("{", 5), ("}", 5)]);
+    // The unrolled turns are in the frame of the loop's body.
+    let place = |what: &str| dot.find(what).unwrap();
+    let inner = place("body of 1, 3 turns")..place("1 until it is done\\lends");
+    assert!(place("\"body of 1\"") < inner.start && inner.contains(&place("within")), "{dot}");
+
+    let graph = bench.graph();
+    graph.repeat(3, &body(4, 0)).add().unwrap();
+    graph.repeat(2, &body(5, 2)).label("twice").add().unwrap();
+    graph.repeat(0, &body(6, 0)).add().unwrap();
+    graph.sub_graph(&body(7, 0)).add().unwrap();
+    let (svg, dot) = frames(&graph);
+    has(&svg, &[(">body of 0, 3 turns<", 1), ("fill 4<", 3), ("within<", 4), ("fill 5<", 2), ("fill 6<", 0)]);
+    // The frame of the outer loop, and one in each of its turns.
+    has(&svg, &[(">body of 1, 2 turns<", 3)]);
+    has(&svg, &[(">0 loop `repeat`<", 2), (">1 twice<", 2), (">2 loop `repeat`<", 2), (">3 sub-graph<", 2)]);
+    has(&dot, &[("subgraph cluster_", 4), ("body of 0, 3 turns", 1), ("{", 5), ("}", 5)]);
+}
+
 /// Rule Q3
 #[test]
 fn more_nodes_than_anybody_could_look_at_are_not_drawn() {

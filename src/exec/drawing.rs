@@ -13,13 +13,15 @@ use crate::exec::finalized::Finalized;
 use crate::graph::{self, DrawingDetail, Tables};
 use crate::handles::{Node, NodeKind};
 use crate::ir::{Body, NodeId};
+use crate::lower::UnrolledAt;
 use crate::plan::Path;
 use crate::report::{NodeProfile, Profile};
 
 impl Executable {
     /// Draws the executable as SVG, for browsers: the planned nodes, with sub-graphs inlined, and the edges that were
     /// kept. The border of a box says where the node runs: on the host, replayed, or in which command buffer. The
-    /// colour of a box is that of the node's kind; with a profile it is that of the node's share of the time.
+    /// colour of a box is that of the node's kind; with a profile it is that of the node's share of the time. The bodies of
+    /// branches and loops are in frames; that of an unrolled loop has all turns.
     ///
     /// # Errors
     /// [`BuildCause::TooManyToDraw`] for more than 5 000 nodes; [`BuildCause::OtherExecutable`] for a profile of
@@ -51,7 +53,7 @@ impl Executable {
     }
 
     /// Writes the picture of [`to_svg`](Self::to_svg) to a `.svg` file, or text for Graphviz to a `.dot` file. In a
-    /// `.dot` file the times are in the lines of the nodes. An existing file is replaced.
+    /// `.dot` file the times are in the lines of the nodes, and frames are clusters. An existing file is replaced.
     ///
     /// # Errors
     /// [`BuildCause::File`] for another extension, or if the file cannot be written; the errors of
@@ -67,7 +69,8 @@ impl Executable {
             Some("dot") => {
                 reentrancy::check_call()?;
                 let tables = Arc::clone(&self.0.lock_state().values.tables);
-                graph::to_dot(&self.0.fixed.picture(&tables, detail, profile)?)
+                let fixed = &self.0.fixed;
+                graph::to_dot(&fixed.picture(&tables, detail, profile)?, &fixed.frames(&tables))
             }
             Some("svg") => self.to_svg(detail, profile)?,
             _ => return Err(graph::not_written(path, "the extension of the file must be `dot` or `svg`".to_owned())),
@@ -88,6 +91,12 @@ impl Finalized {
         }
         let all = profile.map_or(1.0, |profile| profile.duration().as_nanos().max(1) as f64);
         let written = self.origins.written();
+        // The nodes where the second and later turns of unrolled loops begin.
+        let mut begins = HashMap::new();
+        for UnrolledAt { begin, end, turns } in self.unrolled.iter().filter(|place| place.turns > 0) {
+            let nodes = (end.0 - begin.0 - 1) / *turns as u32;
+            begins.extend((1..*turns as u32).map(|turn| (NodeId(begin.0 + 1 + turn * nodes), turn + 1)));
+        }
         let mut boxes = Vec::with_capacity(tables.ir.len());
         for (id, part) in tables.ir.ids().zip(parts) {
             let origin = self.origins.of(id).node;
@@ -96,12 +105,33 @@ impl Finalized {
             let ends = span.map(|(first, count)| (id.index() - first.index(), count as usize - 1));
             let is_control = |first: NodeId| matches!(tables.ir.command(first), Command::Control(_));
             let mut one = match ends {
-                Some((0, _)) if is_control(id) => tables.picture_of(id, origin.0.to_string(), detail),
-                Some((0, _)) => end_of(tables, id, (id, origin), "begins"),
-                Some((at, last)) if at == last => end_of(tables, id, (NodeId(id.0 - last as u32), origin), "ends"),
+                Some((0, _)) if is_control(id) || self.turns_at(id).is_some() => {
+                    tables.picture_of(id, origin.0.to_string(), detail)
+                }
+                Some((0, _)) => end_of(tables, id, (id, origin), NodeKind::SubGraph, "begins"),
+                Some((at, last)) if at == last => {
+                    let first = NodeId(id.0 - last as u32);
+                    let kind = if self.turns_at(first).is_some() {
+                        NodeKind::Repeat
+                    } else {
+                        NodeKind::of(tables.ir.command(first))
+                    };
+                    end_of(tables, id, (first, origin), kind, "ends")
+                }
                 Some((at, _)) => tables.picture_of(id, format!("{}.{}", origin.0, at - 1), detail),
                 None => tables.picture_of(id, origin.0.to_string(), detail),
             };
+            if let Some(turns) = self.turns_at(id) {
+                let kind = NodeKind::Repeat;
+                (one.kind, one.colour) = (kind.to_string(), kind as usize);
+                let label = tables.label(id).map(|label| graph::readable(label));
+                one.lines = if label.is_some() { vec![kind.to_string()] } else { Vec::new() };
+                one.title = label.unwrap_or_else(|| kind.to_string());
+                one.tooltip = format!("{} {}\n{turns} times, unrolled", one.number, one.title);
+            }
+            if let Some(turn) = begins.get(&id) {
+                one.title = format!("turn {turn}");
+            }
             if !part.is_empty() {
                 one.tooltip = format!("{}\n{part}", one.tooltip);
             }
@@ -158,8 +188,21 @@ impl Finalized {
                 frames.push(Frame { boxes, of: id.index(), end: last.end as usize, title });
             }
         }
+        for UnrolledAt { begin, end, turns } in &self.unrolled {
+            let boxes = begin.index() + 1..end.index();
+            if !boxes.is_empty() {
+                let title = format!("body of {}, {turns} turns", self.origins.of(*begin).node.0);
+                frames.push(Frame { boxes, of: begin.index(), end: end.index(), title });
+            }
+        }
         frames.sort_by_key(|frame| (frame.boxes.start, std::cmp::Reverse(frame.boxes.end)));
         frames
+    }
+
+    /// Returns the turns of an unrolled loop that begins with a planned node.
+    fn turns_at(&self, node: NodeId) -> Option<u64> {
+        let at = self.unrolled.binary_search_by_key(&node, |place| place.begin).ok()?;
+        Some(self.unrolled[at].turns)
     }
 
     /// Says where each planned node runs. Empty for nodes that do nothing.
@@ -188,12 +231,9 @@ impl Finalized {
 }
 
 /// Draws the entry or the exit of a sub-graph. The entry has the sub-graph's label.
-fn end_of(tables: &Tables, id: NodeId, (first, origin): (NodeId, NodeId), what: &str) -> Drawn {
+fn end_of(tables: &Tables, id: NodeId, (first, origin): (NodeId, NodeId), kind: NodeKind, what: &str) -> Drawn {
     let mut one = tables.picture_of(id, origin.0.to_string(), DrawingDetail::Brief);
-    let kind = match NodeKind::of(tables.ir.command(first)) {
-        NodeKind::Empty => NodeKind::SubGraph,
-        kind => kind,
-    };
+    let kind = if kind == NodeKind::Empty { NodeKind::SubGraph } else { kind };
     (one.kind, one.colour) = (kind.to_string(), kind as usize);
     one.lines = vec![what.to_owned()];
     one.title = tables.label(first).map_or_else(|| kind.to_string(), |label| label.to_string());

@@ -14,7 +14,7 @@ use crate::handles::{GraphId, Node, Port};
 use crate::ir::flows::Turns;
 use crate::ir::topology::Topology;
 use crate::ir::{DataId, Ir, NodeId};
-use crate::lower::Origin;
+use crate::lower::{Origin, UnrolledAt};
 use crate::plan::Plan;
 use crate::report::Report;
 use crate::report::profile::Names;
@@ -36,6 +36,8 @@ pub(in crate::exec) struct Finalized {
     /// The graph as it was built, for graphs that have the executable in them. None if it is planned as it is: no loop was unrolled,
     /// and nothing was fused.
     pub(in crate::exec) rolled: Option<Flat>,
+    /// Where the turns of unrolled loops are, in the order of the planned nodes.
+    pub(in crate::exec) unrolled: Vec<UnrolledAt>,
     /// The results of earlier searches: whether the first node is after the second.
     pub(in crate::exec) reachable: Mutex<FxHashMap<(NodeId, NodeId), bool>>,
     /// What the planned nodes were before sub-graphs were inlined.

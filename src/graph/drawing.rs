@@ -10,7 +10,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 use crate::cl::memory::untyped::Mem;
 use crate::command::{Arg, Command, ControlKind, Hint, Location, Pixels};
-use crate::drawing::{self, Picture};
+use crate::drawing::{self, Frame, Picture};
 use crate::error::{BuildCause, BuildError, Error, Result};
 use crate::graph::{Graph, Tables};
 use crate::handles::NodeKind;
@@ -100,17 +100,27 @@ pub(crate) fn to_svg(picture: Picture, detail: DrawingDetail) -> Result<String> 
     Ok(picture.to_svg())
 }
 
-/// Renders a picture as DOT, without its colours.
-pub(crate) fn to_dot(picture: &Picture) -> String {
+/// Renders a picture as DOT, without its colours. Frames become clusters; outer ones come before inner ones.
+pub(crate) fn to_dot(picture: &Picture, frames: &[Frame]) -> String {
     let mut text = "digraph {\n".to_owned();
     let head = dot_label(&picture.head);
     let _ = writeln!(text, "    label=\"{head}\" labelloc=\"t\"\n    node [shape=\"box\"]");
+    let (mut frames, mut ends) = (frames.iter().enumerate().peekable(), Vec::new());
     for (number, one) in picture.boxes.iter().enumerate() {
+        while ends.pop_if(|end| *end <= number).is_some() {
+            text.push_str("    }\n");
+        }
+        while let Some((at, frame)) = frames.next_if(|(_, frame)| frame.boxes.start == number) {
+            let title = dot_label(std::slice::from_ref(&frame.title));
+            let _ = writeln!(text, "    subgraph cluster_{at} {{\n    label=\"{title}\"");
+            ends.push(frame.boxes.end);
+        }
         let mut lines = vec![format!("{} {}", one.number, one.title)];
         lines.extend(one.lines.iter().chain((!one.part.is_empty()).then_some(&one.part)).cloned());
         lines.extend(drawing::time_line(one, picture.total));
         let _ = writeln!(text, "    {number} [label=\"{}\"]", dot_label(&lines));
     }
+    ends.iter().for_each(|_| text.push_str("    }\n"));
     for (from, to) in &picture.edges {
         let _ = writeln!(text, "    {from} -> {to}");
     }

@@ -18,7 +18,7 @@ use crate::ir::{
     Access, DataId, ExternalId, Ir, KernelDecl, KernelId, Mode, NativeId, NodeId, ResultId, RootId, SamplerId, TaskId,
     View, ViewId, ViewKind,
 };
-use crate::lower::{self, Chains, Fused, Need, Origin, Output, Source, Unrolled};
+use crate::lower::{self, Chains, Fused, Need, Origin, Output, Source, Unrolled, UnrolledAt};
 
 /// A graph without sub-graphs.
 #[derive(Clone, Debug)]
@@ -80,24 +80,18 @@ impl Flat {
     }
 
     /// Replaces short loops with a known number of turns by their turns, for an executable whose values do not change. Returns the
-    /// graph and the loops that were replaced, with their turns; `None` if there are none.
-    pub(crate) fn unrolled(&self) -> Option<(Self, FxHashMap<NodeId, u64>)> {
-        let Unrolled { ir, origins, loops } = lower::unroll(&self.tables.ir)?;
+    /// graph, the loops that were replaced, with their turns, and where these are; `None` if there are none.
+    pub(crate) fn unrolled(&self) -> Option<(Self, FxHashMap<NodeId, u64>, Vec<UnrolledAt>)> {
+        let Unrolled { ir, origins, loops, places } = lower::unroll(&self.tables.ir)?;
         let mut tables = Tables { ir, ..(*self.tables).clone() };
         // Groups are for changes.
         (tables.groups, tables.group_of) = (Vec::new(), FxHashMap::default());
         let label = |node: &NodeId| self.tables.labels.get(node).cloned();
         let labels = (0..).map(NodeId).zip(&origins).filter_map(|(new, old)| Some((new, label(old)?)));
         tables.labels = labels.collect();
-        let turns: FxHashMap<NodeId, u64> = loops.iter().copied().collect();
-        for (new, old) in (0..).map(NodeId).zip(&origins) {
-            if let Some(turns) = turns.get(old) {
-                tables.labels.entry(new).or_insert_with(|| format!("repeat, {turns} turns").into());
-            }
-        }
         let origins = origins.iter().map(|old| self.origins.of(*old));
         let origins = Origins(Some(origins.collect()));
-        Some((Self::of(Arc::new(tables), origins), turns))
+        Some((Self::of(Arc::new(tables), origins), loops.into_iter().collect(), places))
     }
 
     /// Writes fused kernels in the places of chains. Returns `None` if there are none, or if a table is full.

@@ -32,7 +32,7 @@ pub(crate) use fuse::{Chain, Chains, Fused, Need, Piece, chains};
 pub(crate) use inline::{OWN, Origin, inline, translate};
 #[cfg(test)]
 pub(crate) use unroll::Repeat;
-pub(crate) use unroll::{Stays, Unrolled, repeats, unroll};
+pub(crate) use unroll::{Stays, Unrolled, UnrolledAt, repeats, unroll};
 
 use crate::ir::{ChildId, DataId, ExternalId, Ir, KernelId, NativeId, NodeId, ResultId, SamplerId, TaskId, ViewId};
 

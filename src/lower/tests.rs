@@ -249,7 +249,7 @@ fn a_short_loop_becomes_its_turns() {
         n5: fill 64 bytes at m0+0, writes m0[0..64], after n4
     "#]]
     .assert_eq(&ir.to_string());
-    let Unrolled { ir, origins, loops } = unroll(&ir).unwrap();
+    let Unrolled { ir, origins, loops, places } = unroll(&ir).unwrap();
     expect![[r#"
         m0: buffer, bytes 0..64 of root 0 (64)
         n0: fill 64 bytes at m0+0, writes m0[0..64]
@@ -264,6 +264,7 @@ fn a_short_loop_becomes_its_turns() {
     .assert_eq(&ir.to_string());
     assert_eq!(origins, [0, 1, 2, 3, 2, 3, 4, 5].map(NodeId));
     assert_eq!(loops, [(NodeId(1), 2)]);
+    assert_eq!(places, [UnrolledAt { begin: NodeId(1), end: NodeId(6), turns: 2 }]);
     // Without a turn.
     expect![[r#"
         m0: buffer, bytes 0..64 of root 0 (64)
@@ -278,11 +279,13 @@ fn a_short_loop_becomes_its_turns() {
 /// Rules K1, K7
 #[test]
 fn inner_loops_are_replaced_first_and_what_is_too_long_stays() {
-    let Unrolled { ir, origins, loops } = unroll(&nested_loops(&[2, 3])).unwrap();
+    let Unrolled { ir, origins, loops, places } = unroll(&nested_loops(&[2, 3])).unwrap();
     let fills = |ir: &Ir| ir.ids().filter(|node| matches!(ir.command(*node), Command::Fill { .. })).count();
     assert_eq!((fills(&ir), ir.bodies.len(), repeats(&ir).len()), (2 + 2 * 3, 0, 0));
     assert_eq!((ir.len(), origins.len()), (origins.len(), ir.topology.len()));
     assert_eq!(loops, [(NodeId(1), 2), (NodeId(3), 3)]);
+    let at = |begin: u32, end: u32, turns: u64| UnrolledAt { begin: NodeId(begin), end: NodeId(end), turns };
+    assert_eq!(places, [at(1, 20, 2), at(3, 10, 3), at(12, 19, 3)], "{ir}");
     // Every fill is after all before it.
     let all: Vec<NodeId> = ir.ids().filter(|node| matches!(ir.command(*node), Command::Fill { .. })).collect();
     assert!(all.windows(2).all(|pair| reaches(&ir, pair[0], pair[1])));

@@ -22,6 +22,18 @@ pub(crate) struct Unrolled {
     pub(crate) origins: Vec<NodeId>,
     /// The loops that were replaced, and their turns.
     pub(crate) loops: Vec<(NodeId, u64)>,
+    /// Where the turns are, in the order of the new nodes. A loop in a loop has a place in each turn of it.
+    pub(crate) places: Vec<UnrolledAt>,
+}
+
+/// The place of a loop that was replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UnrolledAt {
+    /// The empty node before the turns. The entry of the first turn follows it.
+    pub(crate) begin: NodeId,
+    /// The exit.
+    pub(crate) end: NodeId,
+    pub(crate) turns: u64,
 }
 
 /// Why a loop with a known number of turns stays.
@@ -47,6 +59,15 @@ pub(crate) fn unroll(ir: &Ir) -> Option<Unrolled> {
         }
         let mut next = copy(now, &short)?;
         if let Some(before) = done {
+            // Loops of which nothing is left to replace are copied as they are.
+            for (new, old) in (0..).zip(&next.origins) {
+                if let Ok(at) = before.places.binary_search_by_key(old, |place| place.begin) {
+                    let place = before.places[at];
+                    let end = NodeId(new + place.end.0 - place.begin.0);
+                    next.places.push(UnrolledAt { begin: NodeId(new), end, ..place });
+                }
+            }
+            next.places.sort_unstable_by_key(|place| place.begin);
             let origin = |node: &mut NodeId| *node = before.origins[node.index()];
             next.origins.iter_mut().for_each(origin);
             next.loops.iter_mut().for_each(|(node, _)| origin(node));
@@ -227,6 +248,12 @@ impl Copy<'_> {
         self.to.allocs.iter_mut().for_each(|alloc| alloc.node = place(alloc.node));
         let later: Vec<_> = self.later.iter().map(|(from, to)| (place(*from), place(*to))).collect();
         add_edges(&mut self.to, &later);
-        Unrolled { ir: self.to, origins: self.origins, loops: loops.to_vec() }
+        let places = loops.iter().filter_map(|(node, turns)| {
+            let Command::Control(control) = self.from.command(*node) else { return None };
+            let end = NodeId(body(self.from, control)?.end);
+            Some(UnrolledAt { begin: place(*node), end: place(end), turns: *turns })
+        });
+        let places = places.collect();
+        Unrolled { ir: self.to, origins: self.origins, loops: loops.to_vec(), places }
     }
 }

@@ -208,6 +208,8 @@ impl Graph {
             events_at,
             controls,
             rolled: rolled.with_memory_of(&flat.tables, &exec_state.values),
+            // A fused kernel may stand for nodes of several turns.
+            unrolled: if Arc::ptr_eq(&unrolled, &flat.tables) { rolled.places() } else { Vec::new() },
             reachable: Mutex::default(),
             id,
             graph: self.id(),

@@ -12,7 +12,7 @@ use crate::graph::{Flat, Tables};
 use crate::handles::{GraphId, Node, NodeKind, Port};
 use crate::ir::flows::{Flows, Turns};
 use crate::ir::{Body, Ir, NodeId};
-use crate::lower::{self, Origin, Stays};
+use crate::lower::{self, Origin, Stays, UnrolledAt};
 use crate::report::loops::{HostDecided, LoopReport};
 
 /// A graph before its loops were unrolled.
@@ -22,6 +22,8 @@ pub(in crate::exec) struct Rolled {
     why: Option<HostDecided>,
     /// The loops that were unrolled, and their turns.
     unrolled: FxHashMap<NodeId, u64>,
+    /// Where their turns are, as long as nothing is fused.
+    places: Vec<UnrolledAt>,
 }
 
 /// Unrolls the loops that can be. Returns the graph to plan, and the one with its loops.
@@ -32,14 +34,19 @@ pub(in crate::exec) fn unroll(flat: Flat, options: &Finalize, asked: Loops) -> (
         Loops::Auto | Loops::Ahead => options.profiling.then_some(HostDecided::Profiled),
     };
     let unrolled = if why.is_none() { flat.unrolled() } else { None };
-    let (planned, unrolled) = unrolled.unwrap_or_else(|| (flat.clone(), FxHashMap::default()));
-    (planned, Rolled { flat, why, unrolled })
+    let (planned, unrolled, places) = unrolled.unwrap_or_else(|| (flat.clone(), FxHashMap::default(), Vec::new()));
+    (planned, Rolled { flat, why, unrolled, places })
 }
 
 impl Rolled {
     /// Returns the graph as it was before its loops were unrolled.
     pub(in crate::exec) fn flat(&self) -> &Flat {
         &self.flat
+    }
+
+    /// Returns where the turns of unrolled loops are, in the order of the nodes.
+    pub(in crate::exec) fn places(&self) -> Vec<UnrolledAt> {
+        self.places.clone()
     }
 
     /// Returns the branches and loops that are planned, by where they come from: their nodes, and the flows of their bodies.
