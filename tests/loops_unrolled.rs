@@ -9,7 +9,7 @@ use clgraph::{
     Buffer, Executable, Finalize, HostDecided, Kernel, Loop, LoopReport, Loops, NodeKind, Parameter, Path, Program,
     SubmitError, UserEvent,
 };
-use common::Bench;
+use common::{Bench, Failure};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -177,6 +177,47 @@ fn an_executable_with_unrolled_loops_is_a_part_with_loops() {
     drop(executable);
     small.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
     assert_eq!(bench.content(&out), [added(7, &[1; 5]); LEN]);
+}
+
+/// Rules K4, K7: a submission that is cancelled before it begins never begins, whatever the way of its loops.
+#[test]
+fn what_is_cancelled_before_it_begins_never_begins() {
+    let bench = Bench::new();
+    let data = bench.buffer(&[1; LEN]);
+    let flag = bench.buffer(&[0]);
+    let body = body(&bench, &data, 2, false);
+    for loops in [Loops::Auto, Loops::HostDecided, Loops::Ahead] {
+        for with_condition in [false, true] {
+            let graph = bench.graph();
+            graph.fill(&data, 5_u32).add().unwrap();
+            let node = if with_condition {
+                graph.repeat_while(&flag, &body).add().unwrap()
+            } else {
+                graph.repeat(3, &body).add().unwrap()
+            };
+            let executable = graph.finalize(Finalize::new().loops(loops)).unwrap();
+            let event = UserEvent::new(&bench.queue).unwrap();
+            let run = executable.submit_to(&bench.queue).after(&event).submit().unwrap();
+            let next = executable.submit(&bench.queue).unwrap();
+            run.cancel().unwrap();
+            event.complete().unwrap();
+            let error = run.wait_for(LONG).failure();
+            let of = node.node();
+            let is_it =
+                matches!(&error, clgraph::Error::Submit(SubmitError::Cancelled { node, turns: 0 }) if *node == of);
+            assert!(is_it, "{loops:?}: {error}");
+            assert_eq!(run.turns(&node).unwrap(), 0);
+            // The executable goes on working.
+            next.wait_for(LONG).unwrap();
+            assert_eq!(next.turns(&node).unwrap(), if with_condition { 0 } else { 3 });
+        }
+    }
+    // Without a branch or loop nothing is cancelled.
+    let event = UserEvent::new(&bench.queue).unwrap();
+    let run = body.submit_to(&bench.queue).after(&event).submit().unwrap();
+    run.cancel().unwrap();
+    event.complete().unwrap();
+    run.wait_for(LONG).unwrap();
 }
 
 /// Rules K4, K9: a submission that never begins has no turns, and cancelling one changes nothing that has begun.

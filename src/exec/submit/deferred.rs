@@ -9,7 +9,7 @@
 //!
 //! | state | what happens | next |
 //! |---|---|---|
-//! | blocked | its blockers end, on any thread (`unblocked`) | the last one begins it, or gives it up if one failed |
+//! | blocked | its blockers end, on any thread (`unblocked`) | the last one begins it, or gives it up if one failed or it was cancelled |
 //! | going on | partitions that wait for no task are enqueued; tasks run (`tasks.rs`); a task that has ended lets others go on | nothing is left, so it ends (`end`) |
 //! | enqueued | all is with the driver | the device is done (`over`) |
 //! | over | the gate opens, and everything is released | |
@@ -137,7 +137,7 @@ impl Deferred {
 
     /// Enqueues the partitions that wait for no task, and has the tasks run. Does not block.
     fn begin(self: &Arc<Self>) {
-        let entered = match self.enter() {
+        let entered = match self.state.cancelled_before().and_then(|()| self.enter()) {
             Ok(entered) => entered,
             Err(error) => return self.end_with(Err(error)),
         };

@@ -207,11 +207,13 @@ impl Submission {
         Ok(ResultGuard::new(Arc::clone(slot), Completed::witnessed()))
     }
 
-    /// Stops the submission at the next decision of a branch or loop: it fails with [`SubmitError::Cancelled`].
+    /// Stops the submission at the next decision of a branch or loop: it fails with [`SubmitError::Cancelled`]. If it still
+    /// waits for what it comes after, it never begins.
     ///
     /// What is enqueued already still runs, so memory is as the last whole turn left it, of the loop that stops; loops
-    /// around it end within their turn. A submission that has no branch or loop, or that makes no decision any more, is not stopped, and ends as it would have. May be called from any
-    /// thread, and again.
+    /// around it end within their turn. A submission that has no branch or loop, or that makes no decision any more, is not
+    /// stopped, and ends as it would have. A loop whose turns are unrolled makes none once it is enqueued. May be called from
+    /// any thread, and again.
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {

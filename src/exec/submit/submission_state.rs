@@ -168,6 +168,13 @@ impl SubmissionState {
         self.control.as_ref().is_some_and(|control| control.cancelled.load(Ordering::Relaxed))
     }
 
+    /// Returns the error of a submission that was cancelled before it began. The way of its loops does not matter then.
+    pub(in crate::exec) fn cancelled_before(&self) -> Result<()> {
+        let control = self.control.as_ref().filter(|control| control.cancelled.load(Ordering::Relaxed));
+        let first = control.and_then(|control| control.all.first());
+        first.map_or(Ok(()), |(port, _)| Err(SubmitError::Cancelled { node: port.node, turns: 0 }.into()))
+    }
+
     /// Notes that turns of a flow begin.
     pub(in crate::exec) fn turn(&self, flow: usize, count: u64) {
         if let Some(turns) = self.control.as_ref().and_then(|control| control.turns.get(flow)) {
