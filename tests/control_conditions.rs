@@ -5,9 +5,10 @@ mod common;
 use std::time::Duration;
 
 use clgraph::{
-    Buffer, Error, Exclusion, Executable, Finalize, Loops, Memory, MemoryKind, Path, SubmitError, device_global,
+    Buffer, Error, Exclusion, Executable, Finalize, FinalizeError, Graph, Loops, Memory, MemoryKind, Path, SubmitError,
+    UpdateError, device_global,
 };
-use common::Bench;
+use common::{Bench, assert_error};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -141,6 +142,133 @@ fn the_number_of_turns_and_the_bound_are_updated() {
     let run = executable.submit(&bench.queue).unwrap();
     run.wait_for(LONG).unwrap();
     assert_eq!(run.turns(&bounded).unwrap(), 1);
+}
+
+/// Rules K6, U8: a graph that was built in the same way brings its condition, bounds and number of turns.
+#[test]
+fn a_like_graph_brings_other_conditions_and_bounds() {
+    let bench = Bench::new();
+    let (data, off, on) = (bench.buffer(&[0; 4]), bench.buffer(&[0]), bench.buffer(&[1]));
+    let (body, then, otherwise) = (fills(&bench, &data, 1), fills(&bench, &data, 2), fills(&bench, &data, 3));
+    let build = |flag: &Buffer<u32>, turns: u64, most: u64, body: &Executable| {
+        let graph = bench.graph();
+        let branch = graph.when(flag, &then).otherwise(&otherwise).add().unwrap();
+        let repeat = graph.repeat(turns, body).add().unwrap();
+        let loops = graph.repeat_while(flag, body).at_most(most).add().unwrap();
+        (graph, branch, repeat, loops)
+    };
+    let (first, branch, repeat, loops) = build(&off, 2, 3, &body);
+    let executable = first.finalize(Finalize::new().updatable()).unwrap();
+    let run = || {
+        let run = executable.submit(&bench.queue).unwrap();
+        let outcome = run.wait_for(LONG).err();
+        let most = match &outcome {
+            Some(Error::Submit(SubmitError::TooManyTurns { node, turns })) if *node == loops.node() => Some(*turns),
+            None => None,
+            Some(error) => panic!("{error}"),
+        };
+        ([run.turns(&branch).unwrap(), run.turns(&repeat).unwrap(), run.turns(&loops).unwrap()], most)
+    };
+    assert_eq!(run(), ([1, 2, 0], None));
+    executable.update_from(&build(&on, 5, 4, &body).0).unwrap();
+    assert_eq!(run(), ([1, 5, 4], Some(4)));
+    executable.update_from(&build(&off, 0, 7, &body).0).unwrap();
+    assert_eq!(run(), ([1, 0, 0], None));
+    // The bodies are the same executables, and the kinds are the same.
+    let other = build(&on, 5, 4, &fills(&bench, &data, 1));
+    let refused = executable.update_from(&other.0);
+    assert_error!(refused, UpdateError::Differs { difference } if difference == "node 1: its bodies are other executables");
+    let unlike = |add: &dyn Fn(&Graph)| {
+        let graph = bench.graph();
+        add(&graph);
+        graph.repeat(9, &body).add().unwrap();
+        graph.repeat_while(&on, &body).add().unwrap();
+        executable.update_from(&graph)
+    };
+    type Add<'a> = &'a dyn Fn(&Graph);
+    let kinds: [(Add<'_>, &str); 3] = [
+        (&|graph| _ = graph.fill(&data, 1).add().unwrap(), "it is not a branch or loop, but in the executable it is"),
+        (
+            &|graph| _ = graph.sub_graph(&then).add().unwrap(),
+            "it is a sub-graph, but in the executable it is a branch or loop",
+        ),
+        (
+            &|graph| _ = graph.switch(&off, [&then, &otherwise]).add().unwrap(),
+            "it is a branch `when`, but a branch `switch` was given",
+        ),
+    ];
+    for (add, words) in kinds {
+        let refused = unlike(add).unwrap_err();
+        assert!(refused.to_string().contains(words), "{refused}");
+    }
+    assert_eq!(run(), ([1, 0, 0], None));
+}
+
+/// Rules K3, K6: an update of a body, or of a condition, must not make a branch or loop conflict with what runs beside it.
+#[test]
+fn an_update_may_not_make_a_loop_conflict() {
+    let bench = Bench::new();
+    let [data, beside, off, flag] = [(); 4].map(|()| bench.buffer(&[0; 4]));
+    let child = bench.graph();
+    let value = child.fill(&data, 7_u32).add().unwrap();
+    let body = child.finalize(Finalize::new().updatable()).unwrap();
+    let graph = bench.graph();
+    graph.fill(&beside, 5_u32).add().unwrap();
+    graph.fill(&flag, 0_u32).add().unwrap();
+    let branch = graph.when(&off.slice(..1).unwrap(), &body).otherwise(&body).add().unwrap();
+    let repeat = graph.repeat(2, &body).add().unwrap();
+    let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    let check = || {
+        let run = executable.submit(&bench.queue).unwrap();
+        run.wait_for(LONG).unwrap();
+        assert_eq!((run.turns(&branch).unwrap(), run.turns(&repeat).unwrap()), (1, 2));
+        assert_eq!([&data, &beside].map(|buffer| bench.content(buffer)[0]), [7, 5]);
+    };
+    check();
+    // The body would write what a node beside the loop writes.
+    child.fill(&beside, 7_u32).replace(value).unwrap();
+    body.update(&value).unwrap();
+    for node in [branch.node(), repeat.node()] {
+        assert_error!(executable.update(&node), UpdateError::Conflict { .. });
+    }
+    assert_error!(executable.update_from(&graph), UpdateError::Conflict { .. });
+    check();
+    child.fill(&data, 7_u32).replace(value).unwrap();
+    body.update(&value).unwrap();
+    executable.update(&branch).unwrap();
+    check();
+    // The branch would read what a node beside it writes.
+    graph.when(&flag.slice(..1).unwrap(), &body).otherwise(&body).replace(&branch).unwrap();
+    assert_error!(executable.update(&branch), UpdateError::Conflict { .. });
+    check();
+}
+
+/// Rules K2, M5: memory of a graph decides nothing before it is allocated, and after it is freed.
+#[test]
+fn a_condition_is_not_in_freed_memory() {
+    let bench = Bench::new();
+    let (data, flag) = (bench.buffer(&[0; 4]), bench.buffer(&[1]));
+    let body = fills(&bench, &data, 1);
+    let graph = bench.graph();
+    let memory = graph.alloc::<u32>(4).add().unwrap();
+    graph.fill(&memory, 0_u32).add().unwrap();
+    let early = graph.repeat_while(&memory, &body).add().unwrap();
+    let freed = graph.free(&memory).add().unwrap();
+    let late = graph.when(&flag, &body).after(freed).add().unwrap();
+    let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    graph.when(&memory, &body).replace(&late).unwrap();
+    let gone = || graph.finalize(Finalize::new());
+    assert_error!(gone(), FinalizeError::GraphMemoryFreed { .. });
+    for refused in [executable.update(&late), executable.update_from(&graph)] {
+        assert_error!(refused, UpdateError::GraphMemory { why: "after it is freed", .. });
+    }
+    let run = executable.submit(&bench.queue).unwrap();
+    run.wait_for(LONG).unwrap();
+    assert_eq!((run.turns(&early).unwrap(), run.turns(&late).unwrap()), (0, 1));
+    graph.when(&flag, &body).replace(&late).unwrap();
+    gone().unwrap();
+    graph.switch(&memory, [&body]).after(&late).add().unwrap();
+    assert_error!(gone(), FinalizeError::GraphMemoryFreed { .. });
 }
 
 /// Rule F1: a branch or loop is decided on one queue, and a gate would hold back what the host waits for. The report says so.

@@ -99,7 +99,8 @@ impl Executable {
     /// # Errors
     /// [`UpdateError::Differs`] with the first difference: another context or device; another number of nodes; other
     /// edges of a node; and, node by node, another kind, another kernel, another sub-graph or command group of kernels,
-    /// or a size that cannot change. Functions of host tasks may differ, and are taken over. The errors of [`update`](Self::update).
+    /// or a size that cannot change. Functions of host tasks may differ, and so may the conditions and bounds of branches and loops:
+    /// they are taken over. The errors of [`update`](Self::update).
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
@@ -468,11 +469,23 @@ fn assign<'a>(
         let first = from.children.partition_point(|(node, ..)| *node < origin);
         let count = from.children[first..].iter().take_while(|(node, ..)| *node == origin).count();
         let (children, inside) = (&from.children[first..first + count], updatable.children(origin));
+        let name = |is_control: bool| if is_control { "a branch or loop" } else { "a sub-graph" };
+        let given = || name(matches!(from.tables.ir.command(origin), Command::Control(_)));
+        let mine = || name(updatable.own(origin).is_some());
         match (children.is_empty(), inside.is_empty()) {
-            (false, true) => return Err(differs("it is a sub-graph, but in the executable it is not".to_owned())),
-            (true, false) => return Err(differs("it is not a sub-graph, but in the executable it is".to_owned())),
+            (false, true) => return Err(differs(format!("it is {}, but in the executable it is not", given()))),
+            (true, false) => return Err(differs(format!("it is not {}, but in the executable it is", mine()))),
+            (false, false) if given() != mine() => {
+                return Err(differs(format!("it is {}, but in the executable it is {}", given(), mine())));
+            }
             _ if children.len() != inside.len() || children.iter().zip(inside).any(|(new, is)| new.1 != is.id) => {
-                return Err(differs("it is a sub-graph of another executable".to_owned()));
+                let of_control = updatable.own(origin).is_some();
+                let others = if of_control {
+                    "its bodies are other executables"
+                } else {
+                    "it is a sub-graph of another executable"
+                };
+                return Err(differs(others.to_owned()));
             }
             _ => {}
         }
