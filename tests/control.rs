@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use clgraph::{
-    Buffer, BuildCause, BuildError, Error, Event, Executable, ExecuteKernel, Finalize, HostData, HostRead,
-    HostTaskContext, HostWrite, Loop, NativeCommand, NodeKind, Path, Queue, RecordError, SubmitError, UserEvent,
+    Branch, Buffer, BuildCause, BuildError, ControlHandle, Error, Event, Executable, ExecuteKernel, Finalize, HostData,
+    HostRead, HostTaskContext, HostWrite, Loop, NativeCommand, NodeKind, Path, Queue, RecordError, SubmitError,
+    UserEvent,
 };
 use common::{Bench, assert_error};
 
@@ -439,6 +440,10 @@ fn conditions_bounds_and_bodies_are_updated() {
     child_run.update(&value).unwrap();
     executable.update(&branch).unwrap();
     assert_eq!(run(), (1, 2, 9));
+    // A handle from numbers is the same, without the bodies.
+    let again = Loop::from_raw(turns.to_raw());
+    assert!(again == turns && again.body().is_none() && Branch::from_raw(branch.to_raw()) == branch);
+    assert!(Loop::from_raw(branch.to_raw()) != turns);
     let same = stir(&bench, &other);
     // Another executable, although of the same kind.
     assert_error!(graph.repeat(5, &same).replace(&turns).unwrap_err(), BuildCause::Replace { .. });

@@ -296,8 +296,9 @@ macro_rules! control_handle {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         ///
-        /// It is only `Clone`, because it keeps the bodies' [`Executable`]s; a clone costs one reference count.
-        #[derive(Clone, Debug, PartialEq, Eq)]
+        /// It is only `Clone`, because it keeps the bodies' [`Executable`]s; a clone costs one reference count. Handles are equal if
+        /// they name the same place, with their bodies or without ([`from_raw`](Self::from_raw)).
+        #[derive(Clone, Debug)]
         pub struct $name {
             node: Node,
             part: u32,
@@ -332,6 +333,14 @@ macro_rules! control_handle {
                 Self { node, part, bodies: Arc::clone(&self.bodies) }
             }
         }
+
+        impl PartialEq for $name {
+            fn eq(&self, other: &Self) -> bool {
+                (self.node, self.part) == (other.node, other.part)
+            }
+        }
+
+        impl Eq for $name {}
 
         impl ControlHandle for $name {
             fn to_raw(&self) -> RawNode {
