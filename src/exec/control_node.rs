@@ -173,7 +173,7 @@ impl<'g> Building<'g> {
 
 /// Defines a builder of a branch or loop.
 macro_rules! control_builder {
-    ($(#[$doc:meta])* $name:ident -> $handle:ident) => {
+    ($(#[$doc:meta])* $name:ident -> $handle:ident, $(#[doc = $errors:literal])*) => {
         $(#[$doc])*
         #[derive(Debug)]
         #[must_use = "a node is not in the graph until `add` is called"]
@@ -204,9 +204,7 @@ macro_rules! control_builder {
             /// Adds the node.
             ///
             /// # Errors
-            /// [`BuildCause::ConditionEmpty`](crate::BuildCause::ConditionEmpty),
-            /// [`BuildCause::ConditionMisaligned`](crate::BuildCause::ConditionMisaligned), and those of
-            /// [`ReadNode::add`](crate::ReadNode::add) for the condition;
+            $(#[doc = $errors])*
             /// [`BuildCause::EventInBody`](crate::BuildCause::EventInBody),
             /// [`BuildCause::OtherContext`](crate::BuildCause::OtherContext) and
             /// [`BuildCause::OtherDevice`](crate::BuildCause::OtherDevice) for a body, and those of
@@ -234,19 +232,28 @@ macro_rules! control_builder {
 
 control_builder! {
     /// Builds a branch with one or two bodies. See [`Graph::when`].
-    WhenNode -> Branch
+    WhenNode -> Branch,
+    /// [`BuildCause::ConditionEmpty`](crate::BuildCause::ConditionEmpty),
+    /// [`BuildCause::ConditionMisaligned`](crate::BuildCause::ConditionMisaligned), and those of
+    /// [`ReadNode::add`](crate::ReadNode::add) for the condition;
 }
 control_builder! {
     /// Builds a branch with several cases. See [`Graph::switch`].
-    SwitchNode -> Branch
+    SwitchNode -> Branch,
+    /// [`BuildCause::ConditionEmpty`](crate::BuildCause::ConditionEmpty),
+    /// [`BuildCause::ConditionMisaligned`](crate::BuildCause::ConditionMisaligned), and those of
+    /// [`ReadNode::add`](crate::ReadNode::add) for the condition;
 }
 control_builder! {
     /// Builds a loop that a number in memory ends. See [`Graph::repeat_while`].
-    RepeatWhileNode -> Loop
+    RepeatWhileNode -> Loop,
+    /// [`BuildCause::ConditionEmpty`](crate::BuildCause::ConditionEmpty),
+    /// [`BuildCause::ConditionMisaligned`](crate::BuildCause::ConditionMisaligned), and those of
+    /// [`ReadNode::add`](crate::ReadNode::add) for the condition;
 }
 control_builder! {
     /// Builds a loop with a known number of turns. See [`Graph::repeat`].
-    RepeatNode -> Loop
+    RepeatNode -> Loop,
 }
 
 impl WhenNode<'_> {

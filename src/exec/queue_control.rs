@@ -24,7 +24,9 @@ impl Queue {
     /// the body refuse commands of this thread, because these would run once, before the branch, and not in it.
     ///
     /// # Errors
-    /// Those of [`enqueue_read_buffer`](Self::enqueue_read_buffer) and of `then`; where the queue records, those of
+    /// [`BuildCause::ConditionEmpty`](crate::BuildCause::ConditionEmpty),
+    /// [`BuildCause::ConditionMisaligned`](crate::BuildCause::ConditionMisaligned), and those of
+    /// [`enqueue_read_buffer`](Self::enqueue_read_buffer) and of `then`; where the queue records, those of
     /// [`Graph::finalize`] for the body, those of [`WhenNode::add`](crate::WhenNode::add), and
     /// [`RecordError::AroundBody`](crate::RecordError::AroundBody), also for commands in `then`; and
     /// [`RecordError::EndedInBody`](crate::RecordError::EndedInBody). After an error of `then` nothing was recorded.
@@ -136,7 +138,7 @@ impl Queue {
     /// the node is that of [`Graph::repeat`].
     ///
     /// # Errors
-    /// As [`when`](Self::when).
+    /// As [`when`](Self::when), without those of the condition.
     #[doc(alias = "for")]
     pub fn repeat(&self, turns: u64, mut body: impl FnMut(&Queue) -> Result<()>) -> Result<Option<Loop>> {
         if self.is_recorded() {
