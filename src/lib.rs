@@ -357,9 +357,9 @@ pub use error::{
     UpdateError, WorkGroupError,
 };
 pub use exec::{
-    Branch, Condition, ControlHandle, Dependency, Executable, Finalize, Fuse, Loop, Loops, Progress, RepeatNode,
-    RepeatWhileNode, SubGraph, SubGraphNode, Submission, SubmissionFuture, Submit, SwitchNode, UserEvent, WaitFor,
-    WhenNode,
+    Branch, Condition, ControlHandle, Dependency, Executable, Finalize, Fuse, Loop, LoopBounds, Loops, Progress,
+    RepeatNode, RepeatWhileNode, SubGraph, SubGraphNode, Submission, SubmissionFuture, Submit, SwitchNode, UserEvent,
+    WaitFor, WhenNode,
 };
 pub use graph::{
     AllocNode, BufferArg, CommandGroup, CopyNode, CopyRectNode, DrawingDetail, EmptyNode, EventHandle, EventNode,

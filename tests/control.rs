@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use clgraph::{
     Branch, Buffer, BuildCause, BuildError, ControlHandle, Error, Event, Executable, ExecuteKernel, Finalize, HostData,
-    HostRead, HostTaskContext, HostWrite, Loop, NativeCommand, NodeKind, Path, Queue, RecordError, SubmitError,
-    UserEvent,
+    HostRead, HostTaskContext, HostWrite, Loop, LoopBounds, NativeCommand, NodeKind, Path, Queue, RecordError,
+    SubmitError, UserEvent,
 };
-use common::{Bench, assert_error};
+use common::{Bench, assert_error, cause};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -91,7 +91,7 @@ fn bounds_of_a_loop_are_kept() {
     let run = executable.submit_to(&bench.queue).with(&turns, [4]).submit().unwrap();
     let error = run.wait_for(LONG).unwrap_err();
     assert!(
-        matches!(&error, Error::Submit(SubmitError::TooManyTurns { node, turns: 3 }) if *node == once.node()),
+        matches!(&error, Error::Submit(SubmitError::TooManyTurns { node, turns: 3 }) if *node == Some(once.node())),
         "{error}"
     );
     assert_eq!(bench.content(&data), stirred(1, times + 3, 4), "as the last turn left it");
@@ -508,6 +508,62 @@ fn a_queue_decides_or_records() {
         failed.unwrap();
         assert_eq!(graph.len(), 1);
     }
+}
+
+/// Rules K4, K8: bounds hold where a queue executes and where it records.
+#[test]
+fn loops_of_queues_have_bounds() {
+    let bench = Bench::new();
+    let queue = &bench.queue;
+    let [flag, count] = [(); 2].map(|()| bench.buffer(&[0]));
+    let add = bench.kernel("count_down");
+    // Sets the flag, and counts down from there.
+    let program = |queue: &Queue, left: u32, bounds: LoopBounds| {
+        queue.enqueue_fill_buffer(&flag, &[left], 0, 4, &[])?;
+        queue.enqueue_fill_buffer(&count, &[100], 0, 4, &[])?;
+        queue.repeat_while_with(&flag, bounds, |queue| {
+            for of in [&flag, &count] {
+                // SAFETY: one work-item touches one element.
+                unsafe {
+                    ExecuteKernel::new(&add).set_arg_read_write(of).set_global_work_size(1).enqueue_nd_range(queue)
+                }?;
+            }
+            Ok(())
+        })
+    };
+    let new = LoopBounds::new;
+    let too_many = |error: &Error| match error {
+        Error::Submit(SubmitError::TooManyTurns { node, turns }) => (node.is_some(), *turns),
+        error => panic!("{error}"),
+    };
+    for (left, bounds, turns, fails) in [
+        (0, new(), 0, false),
+        (2, new().at_most(2), 2, false),
+        (3, new().at_most(2), 2, true),
+        (1, new().at_most(0), 0, true),
+        (0, new().at_most(0), 0, false),
+        (1, new().at_least_once(), 1, false),
+        (0, new().at_least_once().at_most(3), 1, false),
+        (5, new().at_least_once().at_most(3), 3, true),
+        (0, new().at_least_once().at_most(0), 0, true),
+        (4, new().at_least_once().at_most(9), 4, false),
+    ] {
+        let executed = program(queue, left, bounds);
+        queue.finish().unwrap();
+        assert_eq!(bench.content(&count), [100 - turns], "{left} {bounds:?}");
+        assert_eq!(executed.err().as_ref().map(too_many), fails.then_some((false, u64::from(turns))));
+        let graph = bench.graph();
+        let node = graph.record(queue, || program(queue, left, bounds)).unwrap().unwrap();
+        let run = graph.finalize(Finalize::new()).unwrap().submit(queue).unwrap();
+        let outcome = run.wait_for(LONG);
+        assert_eq!(run.turns(&node).unwrap(), u64::from(turns), "{left} {bounds:?}");
+        assert_eq!(bench.content(&count), [100 - turns], "{left} {bounds:?}");
+        assert_eq!(outcome.err().as_ref().map(too_many), fails.then_some((true, u64::from(turns))));
+    }
+    // A condition is checked before the first turn.
+    let none = flag.slice(0..0).unwrap();
+    let empty = queue.repeat_while_with(&none, new().at_least_once(), |_| unreachable!());
+    assert!(matches!(cause(empty), BuildCause::ConditionEmpty));
 }
 
 /// Rule K8: a recording that ends in a body records nothing more; one that goes on again does.

@@ -474,7 +474,7 @@ fn messages() -> Vec<String> {
         NotAResult { node: a },
         NotRun { node: a },
         NotAControl { node: a },
-        TooManyTurns { node: a, turns: 100 },
+        TooManyTurns { node: Some(a), turns: 100 },
         Cancelled { node: a, turns: 7 },
         NotComplete,
         NotProfiled,

@@ -1955,8 +1955,9 @@ enum clg_status clg_queue_switch(clg_queue queue,
                                  struct clg_node *node,
                                  clg_control *control);
 
-// Calls `body` as long as the number at the start of `condition` is not zero. Where the queue records, it is called once.
-// Otherwise as `clg_queue_when`, with the node of `clg_graph_repeat_while`.
+// Calls `body` as long as the number at the start of `condition` is not zero; with `at_least_once` the number is not read before
+// the first turn. This fails if the loop would go on after `at_most` turns; 0 is no bound. Where the queue records, `body` is
+// called once. Otherwise as `clg_queue_when`, with the node of `clg_graph_repeat_while`.
 //
 // The caller's promise:
 // As of `clg_queue_when`.
@@ -1964,6 +1965,8 @@ enum clg_status clg_queue_repeat_while(clg_queue queue,
                                        struct clg_range condition,
                                        clg_body_function body,
                                        void *user,
+                                       bool at_least_once,
+                                       uint64_t at_most,
                                        struct clg_node *node,
                                        clg_control *control);
 

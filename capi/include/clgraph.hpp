@@ -1860,11 +1860,12 @@ public:
                                     const_cast<case_function *>(&function), as, made);
         });
     }
-    // Calls the function as long as the number at the start of `condition` is not zero. Where the queue records, it is called once.
-    control repeat_while(clg_range condition, const body_function &body) const {
+    // Calls the function as long as the number at the start of `condition` is not zero, within bounds. Where the queue records, it is called
+    // once.
+    control repeat_while(clg_range condition, const body_function &body, const loop_bounds &bounds = {}) const {
         return decided([&](node *as, clg_control *made) {
             return clg_queue_repeat_while(queue_.raw(), condition, body ? clg_body_function(run_body) : nullptr,
-                                          const_cast<body_function *>(&body), as, made);
+                                          const_cast<body_function *>(&body), bounds.at_least_once, bounds.at_most, as, made);
         });
     }
     // Calls the function so many times. Where the queue records, it is called once.

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
-use rust::{Branch, ControlHandle, Executable, Graph, Loop, Queue, RawNode, SubmitError};
+use rust::{Branch, ControlHandle, Executable, Graph, Loop, LoopBounds, Queue, RawNode, SubmitError};
 
 use crate::execute::{clg_executable, clg_sub_graph, give_sub_graph};
 use crate::graph::{clg_graph, clg_node, clg_node_options, give_node, options, with_options};
@@ -413,8 +413,9 @@ pub unsafe extern "C" fn clg_queue_switch(
     })
 }
 
-/// Calls `body` as long as the number at the start of `condition` is not zero. Where the queue records, it is called once.
-/// Otherwise as `clg_queue_when`, with the node of `clg_graph_repeat_while`.
+/// Calls `body` as long as the number at the start of `condition` is not zero; with `at_least_once` the number is not read before
+/// the first turn. This fails if the loop would go on after `at_most` turns; 0 is no bound. Where the queue records, `body` is
+/// called once. Otherwise as `clg_queue_when`, with the node of `clg_graph_repeat_while`.
 ///
 /// # Safety
 /// As of `clg_queue_when`.
@@ -424,6 +425,8 @@ pub unsafe extern "C" fn clg_queue_repeat_while(
     condition: clg_range,
     body: clg_body_function,
     user: *mut c_void,
+    at_least_once: bool,
+    at_most: u64,
     node: *mut clg_node,
     control: *mut clg_control,
 ) -> clg_status {
@@ -432,8 +435,15 @@ pub unsafe extern "C" fn clg_queue_repeat_while(
         let (node, control) = unsafe { targets(node, control) }?;
         let body = body.ok_or_else(|| Failure::null("body"))?;
         let queue = handle::get::<Queue>(queue.addr())?;
+        let mut bounds = LoopBounds::new();
+        if at_least_once {
+            bounds = bounds.at_least_once();
+        }
+        if at_most > 0 {
+            bounds = bounds.at_most(at_most);
+        }
         let made = with_number!(condition, |number| decided(|failed| {
-            queue.repeat_while(number, |queue| failed.call(queue, |queue| body(queue, user)))
+            queue.repeat_while_with(number, bounds, |queue| failed.call(queue, |queue| body(queue, user)))
         }))?;
         give_recorded(made, node, control)
     })

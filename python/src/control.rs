@@ -5,7 +5,7 @@ use std::sync::{PoisonError, RwLockReadGuard};
 
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use rust::{BufferSlice, ControlHandle, GlobalSlice, MemorySlice, QueueState, RawNode, SubmitError};
+use rust::{BufferSlice, ControlHandle, GlobalSlice, LoopBounds, MemorySlice, QueueState, RawNode, SubmitError};
 
 use crate::adding::options;
 use crate::errors::{self, invalid, type_of, wrong_type};
@@ -418,12 +418,20 @@ pub(crate) fn queue_repeat_while(
     queue: &Bound<'_, Queue>,
     flag: &Bound<'_, PyAny>,
     function: &Bound<'_, PyAny>,
+    (at_least_once, at_most): (bool, Option<u64>),
 ) -> PyResult<Option<Py<Loop>>> {
     let py = queue.py();
+    let mut bounds = LoopBounds::new();
+    if at_least_once {
+        bounds = bounds.at_least_once();
+    }
+    if let Some(turns) = at_most {
+        bounds = bounds.at_most(turns);
+    }
     let (number, _) = Number::find(flag, queue.get().scope(), "a condition")?;
     let functions = Functions::new(queue, [function])?;
     let made = functions.run(py, |queue, calling| {
-        with_number!(&number, |number| queue.repeat_while(number, |queue| calling.call(queue, 0)))
+        with_number!(&number, |number| queue.repeat_while_with(number, bounds, |queue| calling.call(queue, 0)))
     })?;
     made.map(|made| Loop::own(py, made, "repeat_while")).transpose()
 }

@@ -398,14 +398,17 @@ impl Queue {
         control::queue_switch(slf, index, cases)
     }
 
-    /// Calls a function as long as the number in memory is not zero; a queue that records calls it once. Otherwise as
-    /// `when`; see `Graph.repeat_while`.
+    /// Calls a function as long as the number in memory is not zero; a queue that records calls it once. The bounds are those of
+    /// `Graph.repeat_while`. Otherwise as `when`.
+    #[pyo3(signature = (flag, function, at_least_once=false, at_most=None))]
     fn repeat_while(
         slf: &Bound<'_, Self>,
         flag: &Bound<'_, PyAny>,
         function: &Bound<'_, PyAny>,
+        at_least_once: bool,
+        at_most: Option<u64>,
     ) -> PyResult<Option<Py<Loop>>> {
-        control::queue_repeat_while(slf, flag, function)
+        control::queue_repeat_while(slf, flag, function, (at_least_once, at_most))
     }
 
     /// Calls a function so many times; a queue that records calls it once. Otherwise as `when`; see `Graph.repeat`.

@@ -357,6 +357,35 @@ def test_a_queue_decides_or_records(context, kernels, numbers, out_of_order):
     assert data.get().tolist() == [11084] and [run.turns(node) for node in (loop, alone, both, branch)] == [4, 0, 1, 1]
 
 
+def test_bounds_of_a_loop_of_a_queue(queue, numbers):
+    recorder, on, calls = clgraph.Queue(queue), numbers(1), []
+    with pytest.raises(clgraph.FailedError, match="a loop of a queue would go on after 3 turns"):
+        recorder.repeat_while(on, calls.append, at_most=3)
+    recorder.fill(on, 0)
+    recorder.repeat_while(on, calls.append, at_least_once=True, at_most=3)
+    assert len(calls) == 4
+    with clgraph.Graph(recorder) as graph:
+        loop = recorder.repeat_while(on, calls.append, True, 3)
+    run = graph.finalize().submit()
+    run.wait(20)
+    assert len(calls) == 5 and run.turns(loop) == 1
+
+
+def test_a_body_has_a_queue_of_its_own(queue, numbers):
+    recorder, data = clgraph.Queue(queue), numbers(0)
+
+    def body(queue):
+        for wrong in (lambda: recorder.fill(data, 1), lambda: recorder.repeat(2, print)):
+            with pytest.raises(clgraph.InvalidError, match="use the queue that the function of the body is given"):
+                wrong()
+        queue.fill(data, 2)
+
+    with clgraph.Graph(recorder) as graph:
+        recorder.repeat(2, body)
+    graph.finalize().submit().wait(20)
+    assert len(graph.nodes) == 1 and data.get().tolist() == [2]
+
+
 def test_results_of_recorded_bodies(queue, numbers):
     recorder, data, made, inner = clgraph.Queue(queue), numbers(0), [], []
 

@@ -277,12 +277,13 @@ pub enum SubmitError {
     },
     /// A loop would have gone on after the number of turns that [`at_most`](crate::RepeatWhileNode::at_most) allows.
     #[error(
-        "{node} (loop) would go on after {turns} turns, which `at_most` does not allow: give it a larger bound, or find \
-         out why its condition still holds"
+        "{} would go on after {turns} turns, which `at_most` does not allow: give it a larger bound, or find out why its \
+         condition still holds",
+        node.map_or_else(|| "a loop of a queue".to_owned(), |node| format!("{node} (loop)"))
     )]
     TooManyTurns {
-        /// The loop, or the node that it is inside.
-        node: Node,
+        /// The loop, or the node that it is inside. None for a loop of a queue that executes.
+        node: Option<Node>,
         /// The bound.
         turns: u64,
     },

@@ -286,6 +286,33 @@ impl RepeatWhileNode<'_> {
     }
 }
 
+/// The bounds of a loop that a number in memory ends, for queues: see [`Queue::repeat_while_with`](crate::Queue::repeat_while_with).
+/// Without them a loop may have no turn, and may go on for ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[must_use]
+pub struct LoopBounds {
+    pub(in crate::exec) at_least_once: bool,
+    pub(in crate::exec) at_most: Option<u64>,
+}
+
+impl LoopBounds {
+    /// Returns no bounds.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes the first turn happen whatever the condition is: the condition is read after it.
+    #[doc(alias = "do_while")]
+    pub fn at_least_once(self) -> Self {
+        Self { at_least_once: true, ..self }
+    }
+
+    /// Sets a bound: the loop fails with [`SubmitError::TooManyTurns`] if it would go on after so many turns.
+    pub fn at_most(self, turns: u64) -> Self {
+        Self { at_most: Some(turns), ..self }
+    }
+}
+
 /// A handle of a branch or a loop: [`Branch`] or [`Loop`]. Other crates cannot implement it.
 pub trait ControlHandle: Nodes {
     /// Returns the handle as numbers, for bindings to other languages.

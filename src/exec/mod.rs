@@ -36,7 +36,9 @@ pub(crate) mod tune;
 pub(crate) mod update;
 
 pub use build::options::{Finalize, Fuse, Loops};
-pub use control_node::{Branch, Condition, ControlHandle, Loop, RepeatNode, RepeatWhileNode, SwitchNode, WhenNode};
+pub use control_node::{
+    Branch, Condition, ControlHandle, Loop, LoopBounds, RepeatNode, RepeatWhileNode, SwitchNode, WhenNode,
+};
 pub use executable::Executable;
 pub use sub_graph::{SubGraph, SubGraphNode};
 pub use submit::builder::Submit;

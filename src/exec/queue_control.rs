@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::cl::memory::region::{AsSource, Region};
 use crate::command::ControlKind;
-use crate::error::{BuildError, Result};
+use crate::error::{BuildError, Result, SubmitError};
 use crate::exec::build::options::Finalize;
-use crate::exec::control_node::{Branch, Condition, Loop};
+use crate::exec::control_node::{Branch, Condition, Loop, LoopBounds};
 use crate::exec::executable::Executable;
 use crate::exec::submit::builder::submit_alone;
 use crate::graph::Graph;
@@ -119,17 +119,51 @@ impl Queue {
     pub fn repeat_while<T: Condition>(
         &self,
         condition: &impl AsSource<T>,
+        body: impl FnMut(&Queue) -> Result<()>,
+    ) -> Result<Option<Loop>> {
+        self.repeat_while_with(condition, LoopBounds::new(), body)
+    }
+
+    /// As [`repeat_while`](Self::repeat_while), with bounds, as the node has them
+    /// ([`RepeatWhileNode`](crate::RepeatWhileNode)).
+    ///
+    /// # Errors
+    /// As [`when`](Self::when), and [`SubmitError::TooManyTurns`] where the queue executes. Memory is then as the last turn left
+    /// it.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Error, LoopBounds, Queue, SubmitError};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let (on, data) = (Buffer::from_slice(&queue, &[1_u32])?, Buffer::<u32>::new(&queue, 4)?);
+    /// let bounds = LoopBounds::new().at_least_once().at_most(5);
+    /// let fills = |queue: &Queue| queue.enqueue_fill_buffer(&data, &[7], 0, 16, &[]).map(drop);
+    /// let outcome = queue.repeat_while_with(&on, bounds, fills); // nothing ends it
+    /// assert!(matches!(outcome, Err(Error::Submit(SubmitError::TooManyTurns { turns: 5, .. }))));
+    /// # Ok(()) }
+    /// ```
+    pub fn repeat_while_with<T: Condition>(
+        &self,
+        condition: &impl AsSource<T>,
+        bounds: LoopBounds,
         mut body: impl FnMut(&Queue) -> Result<()>,
     ) -> Result<Option<Loop>> {
-        let kind = ControlKind::While { at_least_once: false, at_most: None };
+        let LoopBounds { at_least_once, at_most } = bounds;
+        let kind = ControlKind::While { at_least_once, at_most };
         if self.is_recorded() {
             let bodies = vec![self.body(body)?];
             return Ok(self
                 .control(kind, Some(condition.region()), bodies)?
                 .map(|(node, bodies)| Loop::new(node, bodies)));
         }
-        while self.number(kind, condition)? != 0 {
+        self.check_condition(kind, condition)?;
+        let mut turns = 0;
+        while at_least_once && turns == 0 || self.number(kind, condition)? != 0 {
+            if at_most.is_some_and(|most| turns >= most) {
+                return Err(SubmitError::TooManyTurns { node: None, turns }.into());
+            }
             body(self)?;
+            turns += 1;
         }
         Ok(None)
     }
@@ -185,11 +219,15 @@ impl Queue {
         Ok(submission.parts().err().map(|event| (event.node, bodies.into())))
     }
 
+    /// Makes the same checks as of a node.
+    fn check_condition<T: Condition>(&self, kind: ControlKind, condition: &impl AsSource<T>) -> Result<()> {
+        let request = Control::new(kind, Some(condition.region()), Vec::new());
+        Ok(request.check(&self.target()).map(drop).map_err(|cause| BuildError::new(request.subject(), cause))?)
+    }
+
     /// Returns the first number of some memory, behind everything on the queue.
     fn number<T: Condition>(&self, kind: ControlKind, condition: &impl AsSource<T>) -> Result<u32> {
-        // The same checks as of a node.
-        let request = Control::new(kind, Some(condition.region()), Vec::new());
-        request.check(&self.target()).map_err(|cause| BuildError::new(request.subject(), cause))?;
+        self.check_condition(kind, condition)?;
         let mut number = [T::zeroed()];
         let before =
             if self.properties().out_of_order { Some(self.enqueue_barrier_with_wait_list(&[])?) } else { None };

@@ -432,7 +432,7 @@ static void program(user_data *data, uint32_t count, clg_node nodes[4], clg_cont
     clg_range left = CLG_ALL(data->of.left);
     OK(clg_enqueue_fill_buffer(queue, CLG_ALL(data->of.data), &one, sizeof one, 0, NULL, NULL));
     OK(clg_enqueue_fill_buffer(queue, left, &count, sizeof count, 0, NULL, NULL));
-    OK(clg_queue_repeat_while(queue, left, one_turn, data, &nodes[0], control));
+    OK(clg_queue_repeat_while(queue, left, one_turn, data, false, 0, &nodes[0], control));
     OK(clg_queue_when(queue, left, doubles, NULL, data, &nodes[1], NULL));
     OK(clg_queue_when(queue, left, does_nothing, doubles, data, &nodes[2], NULL));
     OK(clg_queue_switch(queue, left, 2, of_case, data, &nodes[3], NULL));
@@ -482,6 +482,28 @@ static void queues(void) {
     CHECK(turns(run, nodes[0]) == 5 && turns(run, nodes[1]) == 0 && turns(run, nodes[2]) == 1 && turns(run, nodes[3]) == 1);
     OK(clg_submission_release(run));
     OK(clg_executable_release(executable));
+    /* Bounds, where the queue executes and where it records. */
+    uint32_t one = 1, zero = 0;
+    clg_range left = CLG_ALL(of.left);
+    OK(clg_enqueue_fill_buffer(of.all.queue, left, &one, sizeof one, 0, NULL, NULL));
+    const char *too_many = "a loop of a queue would go on after 3 turns";
+    FAILS(CLG_FAILED, too_many, clg_queue_repeat_while(of.all.queue, left, does_nothing, NULL, false, 3, NULL, NULL));
+    OK(clg_enqueue_fill_buffer(of.all.queue, left, &zero, sizeof zero, 0, NULL, NULL));
+    data.fails = false;
+    data.calls = 0;
+    OK(clg_queue_repeat_while(of.all.queue, left, doubles, &data, true, 3, NULL, NULL));
+    CHECK(data.calls == 1);
+    graph = empty_graph(of);
+    OK(clg_graph_begin_recording(graph, &of.all.queue, 1));
+    OK(clg_queue_repeat_while(of.all.queue, left, doubles, &data, true, 3, &nodes[0], NULL));
+    OK(clg_graph_end_recording(graph, &of.all.queue, 1, NULL));
+    executable = finalized(graph, CLG_PATH_AUTO);
+    OK(clg_executable_submit(executable, of.all.queue, NULL, NULL, &run));
+    OK(clg_submission_wait_for(run, LONG));
+    CHECK(turns(run, nodes[0]) == 1);
+    OK(clg_submission_release(run));
+    OK(clg_executable_release(executable));
+    data.fails = true;
     /* Where the queue executes, a failure ends the loop; a queue that was retained is one as any other. */
     data.calls = 0;
     FAILS(CLG_FAILED, "enough", clg_queue_repeat(of.all.queue, 2, doubles, &data, NULL, NULL));

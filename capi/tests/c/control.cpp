@@ -119,6 +119,11 @@ static void queues(const bench &all) {
     auto run = graph.finalize().submit(queue);
     CHECK(run.wait_for(LONG) && run.turns(loop) == 5);
     CHECK(run.get<uint32_t>(result) == powers(2, 12));
+    int calls = 0;
+    auto counts = [&](const clg::queue &) { calls++; };
+    clg::commands(queue).fill(left, uint32_t{1});
+    throws(CLG_FAILED, "a loop of a queue would go on after 3 turns", [&] { clg::commands(queue).repeat_while(left, counts, {true, 3}); });
+    CHECK(calls == 3);
     throws(CLG_FAILED, "no std::exception", [&] { clg::commands(queue).repeat(2, [](const clg::queue &) { throw 5; }); });
 }
 

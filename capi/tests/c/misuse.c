@@ -469,8 +469,8 @@ static void branches_and_loops(void) {
     FAILS(CLG_INVALID, "", clg_queue_when(all.queue, small, enqueues_none, NULL, NULL, NULL, NULL));
     FAILS(CLG_INVALID, "`function` is null", clg_queue_switch(all.queue, flag, 2, NULL, NULL, NULL, NULL));
     FAILS(CLG_INVALID, "clg_memory is null", clg_queue_switch(all.queue, (clg_range){0}, 2, case_of_none, NULL, NULL, NULL));
-    FAILS(CLG_INVALID, "`body` is null", clg_queue_repeat_while(all.queue, flag, NULL, NULL, NULL, NULL));
-    FAILS(CLG_INVALID, "", clg_queue_repeat_while(all.queue, beyond, enqueues_none, NULL, NULL, NULL));
+    FAILS(CLG_INVALID, "`body` is null", clg_queue_repeat_while(all.queue, flag, NULL, NULL, false, 0, NULL, NULL));
+    FAILS(CLG_INVALID, "", clg_queue_repeat_while(all.queue, beyond, enqueues_none, NULL, true, 0, NULL, NULL));
     FAILS(CLG_INVALID, "`body` is null", clg_queue_repeat(all.queue, 0, NULL, NULL, NULL, NULL));
     OK(clg_queue_repeat(all.queue, 0, enqueues_none, NULL, &node, &control));
     CHECK(control == NULL);

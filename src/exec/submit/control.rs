@@ -96,7 +96,7 @@ impl Deferred {
                     return Ok(Next::Over);
                 }
                 if let Some(turns) = at_most.filter(|most| turn.turns >= *most) {
-                    return Err(SubmitError::TooManyTurns { node: self.node(turn.of), turns }.into());
+                    return Err(SubmitError::TooManyTurns { node: Some(self.node(turn.of)), turns }.into());
                 }
                 body(0)
             }
