@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use clgraph::{
-    Branch, Buffer, BuildCause, BuildError, ControlHandle, Error, Event, Executable, ExecuteKernel, Finalize, HostData,
-    HostRead, HostTaskContext, HostWrite, Loop, LoopBounds, NativeCommand, NodeKind, Path, Queue, RecordError,
-    SubmitError, UserEvent,
+    Branch, Buffer, BuildCause, BuildError, ControlHandle, Error, Event, Executable, ExecuteKernel, Finalize, Graph,
+    HostData, HostRead, HostTaskContext, HostWrite, Loop, LoopBounds, NativeCommand, NodeKind, Path, Queue,
+    RecordError, SubmitError, Trace, UserEvent,
 };
 use common::{Bench, assert_error, cause};
 
@@ -902,4 +902,60 @@ fn a_failure_in_a_turn_ends_the_submission() {
         (bench.content(&data), bench.content(&after), bench.content(&beside)),
         (stirred(1, 3, 4), vec![0; 4], vec![1])
     );
+}
+
+/// Rule K9: in a profile and a trace each node in a loop has its turn: that of the innermost loop, in order, also if it is in a branch.
+#[test]
+fn profiles_say_in_which_turn_a_node_ran() {
+    let bench = Bench::new();
+    let [data, left, odd] = [4, 1, 1].map(|len| bench.buffer(&vec![1; len]));
+    let labelled = |label: &str, add: &dyn Fn(&Graph)| {
+        let graph = bench.graph();
+        graph.fill(&data, 1).label(label).add().unwrap();
+        add(&graph);
+        graph.finalize(Finalize::new()).unwrap()
+    };
+    let counts = |name: &str, of: &Buffer<u32>, graph: &Graph| {
+        // SAFETY: one work-item touches one element.
+        unsafe { graph.kernel(&bench.kernel(name)).read_write(of).range(1).add() }.unwrap();
+    };
+    let then = labelled("then", &|_| ());
+    let inner = labelled("inner", &|graph| {
+        graph.when(&odd, &then).add().unwrap();
+        counts("count_down", &left, graph);
+        counts("count_down", &odd, graph);
+        graph.host_task(|_| ()).reads(&left).label("task").add().unwrap();
+    });
+    let outer = labelled("outer", &|graph| {
+        graph.fill(&left, 3).add().unwrap();
+        graph.fill(&odd, 2).add().unwrap();
+        graph.repeat_while(&left, &inner).add().unwrap();
+    });
+    let graph = bench.graph();
+    graph.fill(&data, 1).label("before").add().unwrap();
+    graph.repeat(2, &outer).add().unwrap();
+    for path in PATHS {
+        let run = graph.finalize(Finalize::new().path(path).profiling()).unwrap().submit(&bench.queue).unwrap();
+        run.wait_for(LONG).unwrap();
+        let profile = run.profile().unwrap();
+        let turns = |label: &str| {
+            let mut all: Vec<_> =
+                profile.nodes.iter().filter(|node| node.title() == label).map(|node| node.turn).collect();
+            all.sort_unstable();
+            all
+        };
+        assert_eq!(turns("before"), [None]);
+        assert_eq!(turns("outer"), [0, 1].map(Some));
+        for label in ["inner", "task"] {
+            assert_eq!(turns(label), [0, 1, 2, 3, 4, 5].map(Some), "{label}: {profile}");
+        }
+        // In two of three turns.
+        assert_eq!(turns("then"), [0, 1, 3, 4].map(Some), "{profile}");
+        assert!(profile.to_string().contains("(then) in turn 4 by"), "{profile}");
+        let json = Trace::new().add(&profile).to_json();
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let events = json["traceEvents"].as_array().unwrap_or_else(|| json.as_array().unwrap());
+        let last = events.iter().filter_map(|event| event["args"]["turn"].as_u64()).max();
+        assert_eq!(last, Some(5), "{json}");
+    }
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use opencl_sys::{CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_QUEUED, CL_PROFILING_COMMAND_START};
+use rustc_hash::FxHashMap;
 
 use crate::cl::objects::device::Device;
 use crate::cl::objects::event::DriverEvent;
@@ -17,7 +18,8 @@ use crate::command::{Command, Grid};
 use crate::error::DriverError;
 use crate::graph::Flat;
 use crate::handles::{GraphId, Node, NodeKind};
-use crate::ir::{ById, Ir, NodeId};
+use crate::ir::flows::Flows;
+use crate::ir::{Body, ById, Ir, NodeId};
 use crate::plan::{Path, Plan};
 
 /// When a submission and its nodes ran, in nanoseconds of one clock. Times of submissions to one device can be
@@ -68,6 +70,9 @@ pub struct NodeProfile {
     pub node: Node,
     /// For a node in a sub-graph: its index, from 0, among the nodes that the sub-graph was inlined to.
     pub inside: Option<usize>,
+    /// For a node in a loop: in which turn of the innermost loop it ran, from 0 on. A loop that is inside another one goes on counting
+    /// in each turn of that, as [`Submission::turns`](crate::Submission::turns) does.
+    pub turn: Option<u64>,
     /// The kind of the node.
     pub kind: NodeKind,
     /// The kernel's name, or what else the node does.
@@ -220,6 +225,9 @@ impl fmt::Display for Profile {
             if !node.range.is_empty() {
                 write!(f, " {:?}", node.range)?;
             }
+            if let Some(turn) = node.turn {
+                write!(f, " in turn {turn}")?;
+            }
             writeln!(f, " by {}", node.runner)?;
         }
         Ok(())
@@ -239,6 +247,8 @@ pub(crate) struct Names {
 struct Name {
     node: Node,
     inside: Option<usize>,
+    /// The flow of the innermost loop.
+    in_loop: Option<usize>,
     kind: NodeKind,
     label: Option<Arc<str>>,
 }
@@ -247,6 +257,7 @@ impl Names {
     pub(crate) fn new(graph: GraphId, flat: &Flat, device: &Device, executable: u64, plan: &Plan) -> Self {
         let tables = &flat.tables;
         let written = flat.origins.written();
+        let flows = Flows::new(&tables.ir);
         let name = |id: NodeId| {
             let origin = flat.origins.of(id).node;
             // The first planned node is the entry of a sub-graph, or a branch or loop itself.
@@ -254,7 +265,8 @@ impl Names {
             let first = first.filter(|(_, count)| *count > 1);
             let inside = first.and_then(|(first, _)| (id.index() - first.index()).checked_sub(1));
             let (kind, label) = (NodeKind::of(tables.ir.command(id)), tables.label(id).cloned());
-            Name { node: Node::new(graph, origin), inside, kind, label }
+            let in_loop = in_loop(&tables.ir, &flows, id);
+            Name { node: Node::new(graph, origin), inside, in_loop, kind, label }
         };
         Self {
             device: device.name().to_owned(),
@@ -264,6 +276,18 @@ impl Names {
             tasks: plan.tasks().map(|task| name(task.node)).collect(),
         }
     }
+}
+
+/// Returns the flow of the innermost loop that a node is in.
+fn in_loop(ir: &Ir, flows: &Flows, node: NodeId) -> Option<usize> {
+    let mut flow = flows.of(node);
+    while let Some(Body::Inlined { of, .. }) = ir.bodies.get(flow.checked_sub(1)?) {
+        if matches!(NodeKind::of(ir.command(*of)), NodeKind::Repeat | NodeKind::RepeatWhile) {
+            return Some(flow);
+        }
+        flow = flows.of(*of);
+    }
+    None
 }
 
 /// What a submission records for its profile.
@@ -277,6 +301,8 @@ pub(crate) struct Log {
 struct Entries {
     commands: Vec<Timed>,
     host: Vec<HostWork>,
+    /// By flow of a loop: how many turns have begun.
+    turns: FxHashMap<usize, u64>,
     /// The profile, once somebody has asked for it: the events are released then.
     read: Option<Arc<Profile>>,
     /// The command that is being enqueued: when the call began, and a marker before it if it is more than one command.
@@ -288,6 +314,7 @@ type Marker = (DriverEvent, (Instant, Instant));
 
 struct HostWork {
     task: usize,
+    turn: Option<u64>,
     /// The event that it waited for.
     after: Option<DriverEvent>,
     begin: Instant,
@@ -296,6 +323,7 @@ struct HostWork {
 
 struct Timed {
     step: usize,
+    turn: Option<u64>,
     path: Path,
     /// A kernel's name and range, kept here because an update may change them.
     launch: Option<(Arc<str>, Grid)>,
@@ -306,6 +334,12 @@ struct Timed {
     is_one: bool,
     /// The host's times before and after the enqueue.
     enqueued: (Instant, Instant),
+}
+
+impl Entries {
+    fn turn_of(&self, name: &Name) -> Option<u64> {
+        self.turns.get(&name.in_loop?)?.checked_sub(1)
+    }
 }
 
 impl Log {
@@ -340,12 +374,21 @@ impl Log {
         let path = plan.segments.get(segment).map_or(Path::Replay, |segment| segment.path);
         let enqueued = (begin, now);
         let is_one = !matches!(op, Command::Native { .. });
-        entries.commands.push(Timed { step, path, launch, before, event: event.clone(), is_one, enqueued });
+        let turn = entries.turn_of(&self.names.steps[step]);
+        entries.commands.push(Timed { step, turn, path, launch, before, event: event.clone(), is_one, enqueued });
     }
 
     /// Notes that the host has worked after an event, from `begin` until now.
     pub(crate) fn host(&self, task: usize, after: Option<DriverEvent>, begin: Instant) {
-        self.lock().host.push(HostWork { task, after, begin, end: Instant::now() });
+        let end = Instant::now();
+        let mut entries = self.lock();
+        let turn = entries.turn_of(&self.names.tasks[task]);
+        entries.host.push(HostWork { task, turn, after, begin, end });
+    }
+
+    /// Notes that turns of a flow begin.
+    pub(crate) fn turn(&self, flow: usize, count: u64) {
+        *self.lock().turns.entry(flow).or_default() += count;
     }
 
     /// Returns the nanoseconds since the submission was made; negative for earlier times.
@@ -399,15 +442,17 @@ impl Log {
             let end = command.event.time(CL_PROFILING_COMMAND_END)?;
             let name = &self.names.steps[command.step];
             let mut node = name.profile(RanOn::Device(command.path), queued, start, end);
+            node.turn = command.turn;
             if let Some((kernel, grid)) = &command.launch {
                 node.name = kernel.to_string();
                 node.range = grid.global[..grid.dims as usize].to_vec();
             }
             nodes.push(node);
         }
-        for HostWork { task, begin, end, .. } in &entries.host {
+        for HostWork { task, turn, begin, end, .. } in &entries.host {
             let begin = time(*begin);
-            nodes.push(self.names.tasks[*task].profile(RanOn::Host, begin, begin, time(*end)));
+            let node = self.names.tasks[*task].profile(RanOn::Host, begin, begin, time(*end));
+            nodes.push(NodeProfile { turn: *turn, ..node });
         }
         nodes.sort_by_key(|node| (node.start, node.end, node.node));
         let submit = time(self.submit);
@@ -430,10 +475,11 @@ fn epoch() -> Instant {
 
 impl Name {
     fn profile(&self, runner: RanOn, queued: u64, start: u64, end: u64) -> NodeProfile {
-        let Self { node, inside, kind, label } = self;
+        let Self { node, inside, kind, label, .. } = self;
         NodeProfile {
             node: *node,
             inside: *inside,
+            turn: None,
             kind: *kind,
             name: kind.to_string(),
             label: label.as_ref().map(|label| label.to_string()),

@@ -162,6 +162,9 @@ fn details(submission: usize, node: &NodeProfile) -> Value {
     if let Some(inside) = node.inside {
         details["inside"] = inside.into();
     }
+    if let Some(turn) = node.turn {
+        details["turn"] = turn.into();
+    }
     if !node.range.is_empty() {
         details["range"] = node.range.clone().into();
     }

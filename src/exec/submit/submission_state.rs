@@ -180,6 +180,9 @@ impl SubmissionState {
         if let Some(turns) = self.control.as_ref().and_then(|control| control.turns.get(flow)) {
             turns.fetch_add(count, Ordering::Relaxed);
         }
+        if let Some(log) = &self.log {
+            log.turn(flow, count);
+        }
     }
 
     fn turns_of(&self, flow: usize) -> u64 {
