@@ -2,9 +2,12 @@
 //! of work that it does within [`counted`].
 
 use std::error::Error;
+use std::ffi::c_void;
 use std::hint::black_box;
+use std::ptr::{null, null_mut};
 
-use clgraph::{Buffer, Executable, Finalize, Graph, Kernel, Memory, Node, Parameter, Path, Program, Queue};
+use clgraph::opencl3::types::{cl_command_queue, cl_event, cl_kernel};
+use clgraph::{Buffer, Executable, Finalize, Graph, Kernel, Loops, Memory, Node, Parameter, Path, Program, Queue};
 
 type Failure = Box<dyn Error>;
 
@@ -182,7 +185,72 @@ fn main() -> Result<(), Failure> {
             update(Some(format!("update a number again, after another graph's, {} nodes", list.len())), &list)?;
         }
     }
-    shared_memory(&setting, 1_000)
+    shared_memory(&setting, 1_000)?;
+    turns(&setting, 100)
+}
+
+type Launch = unsafe extern "system" fn(
+    cl_command_queue,
+    cl_kernel,
+    u32,
+    *const usize,
+    *const usize,
+    *const usize,
+    u32,
+    *const cl_event,
+    *mut cl_event,
+) -> i32;
+type Read = unsafe extern "system" fn(
+    cl_command_queue,
+    *mut c_void,
+    u32,
+    usize,
+    usize,
+    *mut c_void,
+    u32,
+    *const cl_event,
+    *mut cl_event,
+) -> i32;
+
+/// A loop by hand of one kernel and a read of the number, and one that clgraph's thread decides. Its number never becomes zero, because
+/// valgrind does not know all instructions of kernels.
+fn turns(setting: &Setting, turns: u64) -> Result<(), Failure> {
+    let queue = &setting.queue;
+    let on = Buffer::from_slice(queue, &[1_u32])?;
+    let library = dlopen2::raw::Library::open("libOpenCL.so.1")?;
+    // SAFETY: the headers' signatures of these names.
+    let (launch, read) = unsafe {
+        (library.symbol::<Launch>("clEnqueueNDRangeKernel")?, library.symbol::<Read>("clEnqueueReadBuffer")?)
+    };
+    let kernel = setting.nothing.to_opencl3()?;
+    let (queue_of_cl, kernel, memory) = (queue.raw(), kernel.get(), on.raw());
+    counted(&format!("{turns} turns by hand"), || {
+        let (mut number, mut turn) = (1_u32, 0);
+        while number != 0 && turn < turns {
+            let (one, into) = (1_usize, (&raw mut number).cast());
+            // SAFETY: live objects, one dimension, no lists, and the call returns when the number is there.
+            let done = unsafe {
+                [
+                    launch(queue_of_cl, kernel, 1, null(), &raw const one, null(), 0, null(), null_mut()),
+                    read(queue_of_cl, memory, 1, 0, size_of::<u32>(), into, 0, null(), null_mut()),
+                ]
+            };
+            assert_eq!(done, [0; 2]);
+            turn += 1;
+        }
+        Ok(())
+    })?;
+    let body = Graph::new(queue)?;
+    // SAFETY: it does nothing.
+    unsafe { body.kernel(&setting.nothing).range(1).add()? };
+    let body = body.finalize(Finalize::new().path(Path::Replay))?;
+    let graph = Graph::new(queue)?;
+    graph.repeat_while(&on, &body).at_most(turns).add()?;
+    let executable = graph.finalize(Finalize::new().path(Path::Replay).loops(Loops::HostDecided))?;
+    // It ends by its bound.
+    let run = || executable.submit(queue)?.wait().map_or_else(|_| Ok(()), Ok);
+    run()?;
+    counted(&format!("submit and wait, {turns} turns that the host decides"), run)
 }
 
 /// One of many nodes, each of which has its own memory that the host can use too.

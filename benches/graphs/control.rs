@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use clgraph::{Buffer, Finalize, Graph, Path, Program, Queue};
+use clgraph::{Buffer, Finalize, Graph, Loops, Path, Program, Queue};
 
 use crate::Failure;
 use crate::raw::{self, Arg, Kernels};
@@ -45,7 +45,13 @@ pub fn variants(queue: &Queue, turns: u32, width: usize, rounds: u32) -> Result<
         raw::finish(queue)
     };
     let mut variants = vec![whole("loop", by_hand.clone()), whole("loop_again", by_hand), whole("unseen", unseen)];
-    for (variant, path) in [("replay", Path::Replay), ("auto", Path::Auto)] {
+    let ways = [
+        ("replay", Path::Replay, None),
+        ("host_decided", Path::Auto, Some(Loops::HostDecided)),
+        ("ahead", Path::Auto, Some(Loops::Ahead)),
+        ("auto", Path::Auto, None),
+    ];
+    for (variant, path, loops) in ways {
         let body = Graph::new(queue)?;
         for at in 0..width {
             // SAFETY: its one work-item touches the first element of each.
@@ -58,7 +64,9 @@ pub fn variants(queue: &Queue, turns: u32, width: usize, rounds: u32) -> Result<
         let graph = Graph::new(queue)?;
         graph.write(&left, [turns]).add()?;
         graph.repeat_while(&left, &body).add()?;
-        let executable = graph.finalize(Finalize::new().path(path))?;
+        // Without an option CLGRAPH_LOOPS counts.
+        let options = Finalize::new().path(path);
+        let executable = graph.finalize(loops.map_or(options.clone(), |loops| options.loops(loops)))?;
         variants.push(whole(variant, move || Ok(executable.submit(queue)?.wait()?)));
     }
     Ok(variants)

@@ -65,7 +65,8 @@ pub enum Scenario {
     /// tasks
     HostTasks,
     /// A loop that a number in memory ends: turns of some kernels, of one work-item or of about 100 us, by a loop by hand
-    /// that reads the number before each turn; by enqueuing as many turns without reading it; and as a graph
+    /// that reads the number before each turn; by enqueuing as many turns without reading it; and as a graph, which finds the faster
+    /// way, or has it given: the host decides each turn, or turns are enqueued ahead
     Loop,
     /// Chains of small kernels with buffers and numbers of their own: by a loop by hand, by a fused kernel by hand, and as a
     /// graph, fused and not
@@ -221,8 +222,12 @@ impl Scenario {
                     ("10 turns of small kernels", 10, SMALL),
                     ("1000 turns of small kernels", 1000, SMALL),
                     ("10 turns of kernels of 100 us", 10, LONG),
+                    ("1000 turns of kernels of 100 us", 1000, LONG),
                 ] {
-                    for width in [1, 4, 16].into_iter().filter(|_| effort == Effort::Full || turns == 10) {
+                    // Wider turns would take minutes.
+                    let most = if turns == 1000 && rounds == LONG { 4 } else { 16 };
+                    let is_done = |width: &usize| *width <= most && (effort == Effort::Full || turns == 10);
+                    for width in [1, 4, 16].into_iter().filter(is_done) {
                         let variants = control::variants(&setting.queue, turns, width, rounds)?;
                         results.add(driver, name, width, interleave(variants, effort, width)?);
                     }
