@@ -188,16 +188,20 @@ fn what_is_not_fused_says_why() {
     let one = graph(&|graph| _ = unsafe { graph.kernel(&kernel).read_write(&data).range(64).add() }.unwrap());
     assert_eq!(why(&one), [WhyNotFused::Alone]);
     let other = bench.buffer(&[1; 1 << 15]);
+    // SAFETY: as above.
     let large = graph(&|graph| _ = unsafe { graph.kernel(&kernel).read_write(&other).range(1 << 15).add() }.unwrap());
     assert_eq!(why(&large), [WhyNotFused::Size { items: 1 << 15 }]);
+    // SAFETY: as above.
     let divided = graph(&|graph| _ = unsafe { graph.kernel(&groups).read_write(&data).range(64).add() }.unwrap());
     assert_eq!(why(&divided), [WhyNotFused::Divided { kernel: "f".to_owned() }]);
     let argument =
+        // SAFETY: as above.
         graph(&|graph| _ = unsafe { graph.kernel(&constant).read(&data).read_write(&other).range(1).add() }.unwrap());
     assert_eq!(why(&argument), [WhyNotFused::Argument { kernel: "f".to_owned(), argument: 0 }]);
     // Options of the executable.
     let two = graph(&|graph| {
         for _ in 0..2 {
+            // SAFETY: as above.
             unsafe { graph.kernel(&kernel).read_write(&data).range(64).add() }.unwrap();
         }
     });

@@ -117,7 +117,8 @@ impl<'a> Fusing<'a> {
             return Err(WhyNotFused::Size { items: items.unwrap_or(u64::MAX) });
         }
         let item = kernel.item(self.device).map_err(of_kernel)?;
-        let divides = |local: &[usize; 3]| (0..3).all(|dim| local[dim] > 0 && grid.global[dim] % local[dim] == 0);
+        let divides =
+            |local: &[usize; 3]| (0..3).all(|dim| local[dim] > 0 && grid.global[dim].is_multiple_of(local[dim]));
         if grid.local.as_ref().map_or(item.may_see_groups, |local| !divides(local)) {
             return Err(WhyNotFused::Divided { kernel: kernel.name().to_owned() });
         }
