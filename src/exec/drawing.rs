@@ -21,7 +21,8 @@ impl Executable {
     /// Draws the executable as SVG, for browsers: the planned nodes, with sub-graphs inlined, and the edges that were
     /// kept. The border of a box says where the node runs: on the host, replayed, or in which command buffer. The
     /// colour of a box is that of the node's kind; with a profile it is that of the node's share of the time. The bodies of
-    /// branches and loops are in frames; that of an unrolled loop has all turns.
+    /// branches and loops are in frames; that of an unrolled loop has all turns. Where launches are fused, an unrolled loop has no
+    /// frame: one node may stand for several turns.
     ///
     /// # Errors
     /// [`BuildCause::TooManyToDraw`] for more than 5 000 nodes; [`BuildCause::OtherExecutable`] for a profile of
