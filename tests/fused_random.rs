@@ -225,7 +225,10 @@ impl Launch {
         // Nothing reads what its own launch writes.
         let from = if to == from && shape.writes_floats == shape.reads_floats { (from + 1) % BUFFERS } else { from };
         let (w, h) = if rng.bool() { (rng.usize(1..LEN), 1) } else { (rng.usize(1..16), rng.usize(1..16)) };
-        let group = [(1, 1), (w, h), (if w.is_multiple_of(2) { 2 } else { 1 }, 1), (1, h)][rng.usize(..4)];
+        // PoCL 7.1 does not run some kernels, fused or not, whose work-groups have one work-item.
+        let group =
+            [(w, h), (w, 1), (if w.is_multiple_of(2) && w > 2 { 2 } else { w }, 1), (1, h.max(2))][rng.usize(..4)];
+        let group = if h.is_multiple_of(group.1) && group != (1, 1) { group } else { (w, 1) };
         let group = (shape.sees_groups || rng.bool()).then_some(group);
         let (numbers, offset) = ((rng.f32(), rng.u32(..64)), (rng.usize(..3), rng.usize(..3)));
         Self { kernel, to, from, numbers, size: (w, h), offset, group }
