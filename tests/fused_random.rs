@@ -224,7 +224,7 @@ impl Launch {
         let (to, from) = (rng.usize(..BUFFERS), rng.usize(..BUFFERS));
         // Nothing reads what its own launch writes.
         let from = if to == from && shape.writes_floats == shape.reads_floats { (from + 1) % BUFFERS } else { from };
-        let (w, h) = if rng.bool() { (rng.usize(1..LEN), 1) } else { (rng.usize(1..16), rng.usize(1..16)) };
+        let (w, h) = if rng.bool() { (rng.usize(2..LEN), 1) } else { (rng.usize(2..16), rng.usize(1..16)) };
         // PoCL 7.1 does not run some kernels, fused or not, whose work-groups have one work-item.
         let group =
             [(w, h), (w, 1), (if w.is_multiple_of(2) && w > 2 { 2 } else { w }, 1), (1, h.max(2))][rng.usize(..4)];
