@@ -401,12 +401,12 @@ fn finalize_writes_its_report_and_graph_where_the_environment_asks_for_it() {
     let read = |file: &PathBuf| std::fs::read_to_string(file).unwrap();
     assert!(read(&files[0]).starts_with("digraph"), "{}", read(&files[0]));
     let nothing = |pass: &str| format!("\n(`{pass}` changes nothing)\n");
-    let none = ["inline", "unroll", "place memory"].map(nothing).concat();
+    let none = ["inline", "unroll", "fuse", "place memory"].map(nothing).concat();
     assert!(read(&files[1]).contains("n0: fill ") && read(&files[1]).ends_with(&none), "{}", read(&files[1]));
     // The graph before the pass has the sub-graph, and the graph after it has the fill.
     let dumped = read(&files[4]);
     let (before, after) = dumped.split_once("\nafter `inline`:\n").unwrap_or_else(|| panic!("{dumped}"));
-    let (after, rest) = after.split_once(&nothing("unroll")).unwrap_or_else(|| panic!("{dumped}"));
+    let (after, rest) = after.split_once(&(nothing("unroll") + &nothing("fuse"))).unwrap_or_else(|| panic!("{dumped}"));
     assert_eq!(rest.split_once("\nafter").unwrap().0, "");
     let (_, placed) = rest.split_once("\nafter `place memory`:\n").unwrap_or_else(|| panic!("{dumped}"));
     let fills = |text: &str| text.matches(": fill ").count();

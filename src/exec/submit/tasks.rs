@@ -110,8 +110,12 @@ impl Deferred {
         match next {
             Some(Job::Task(runnable)) => self.start_task(runnable),
             Some(Job::Decide(turn)) => {
+                // On a thread of clgraph's own, which calls no function of the program: a host task gets one for tasks.
                 let this = Arc::clone(self);
-                workers::run(move || this.go(Job::Decide(turn)));
+                workers::run(move || {
+                    let next = this.decide(turn);
+                    this.start(next);
+                });
             }
             None => {}
         }
