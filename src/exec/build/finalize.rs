@@ -199,7 +199,8 @@ impl Graph {
             Command::Event { event, .. } => Some((*event, node)),
             _ => None,
         };
-        let mut events: Vec<_> = flat.tables.ir.ids().filter_map(event).collect();
+        let with_events = if flat.tables.ir.externals > 0 { Some(flat.tables.ir.ids()) } else { None };
+        let mut events: Vec<_> = with_events.into_iter().flatten().filter_map(event).collect();
         // A pass may have given them another order.
         events.sort_unstable_by_key(|(event, _)| *event);
         let events_at = events.into_iter().map(|(_, node)| node).collect();

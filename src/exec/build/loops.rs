@@ -33,7 +33,8 @@ pub(in crate::exec) fn unroll(flat: Flat, options: &Finalize, asked: Loops) -> (
         Loops::Auto | Loops::Ahead if options.updatable => Some(HostDecided::Updatable),
         Loops::Auto | Loops::Ahead => options.profiling.then_some(HostDecided::Profiled),
     };
-    let unrolled = if why.is_none() { flat.unrolled() } else { None };
+    let may = why.is_none() && !flat.tables.ir.bodies.is_empty();
+    let unrolled = if may { flat.unrolled() } else { None };
     let (planned, unrolled, places) = unrolled.unwrap_or_else(|| (flat.clone(), FxHashMap::default(), Vec::new()));
     (planned, Rolled { flat, why, unrolled, places })
 }
@@ -65,6 +66,9 @@ impl Rolled {
     /// Returns the branches and loops by their handles, and how their turns are counted.
     pub(in crate::exec) fn controls(&self, graph: GraphId, planned: &Flat) -> Vec<(Port, Turns)> {
         let ir = &self.flat.tables.ir;
+        if ir.bodies.is_empty() {
+            return Vec::new();
+        }
         let kept = Self::kept(planned);
         let (mut all, mut now) = (Vec::new(), FxHashMap::default());
         for node in ir.ids() {
@@ -105,6 +109,9 @@ impl Rolled {
         values: &Values,
         host_decided: &[(usize, HostDecided)],
     ) -> Vec<LoopReport> {
+        if self.flat.tables.ir.bodies.is_empty() {
+            return Vec::new();
+        }
         let (ir, new) = (&self.flat.tables.ir, &planned.tables.ir);
         let repeats = lower::repeats(new);
         let kept = Self::kept(planned);
