@@ -103,6 +103,16 @@ def too_often(given):
     given.graph.finalize().submit().wait()
 
 
+def queue_too_often(given):
+    given.recorder.fill(given.memory, np.int32(1))
+    given.recorder.repeat_while(given.memory, lambda queue: None, at_most=3)
+
+
+def around_body(given):
+    with clgraph.Graph(given.recorder):
+        given.recorder.repeat(2, lambda queue: given.recorder.fill(given.memory, np.int32(1)))
+
+
 class Silent(Exception):
     def __str__(self):
         raise ValueError("no")
@@ -245,6 +255,8 @@ TEXTS = [
     (Invalid, "no branch or loop", lambda t: t.graph.finalize().submit().turns(t.graph.repeat(2, t.graph.finalize()))),
     (Invalid, "`Submission.turns`", not_run),
     (clgraph.FailedError, "`at_most=`", too_often),
+    (clgraph.FailedError, "a loop of a queue would go on after 3 turns", queue_too_often),
+    (Invalid, "use the queue that the function of the body is given", around_body),
     (IndexError, "no body 2", lambda t: t.graph.when(t.memory, t.graph.finalize()).body(2)),
     # Device globals.
     (TypeError, r"numpy.int32\(3\)", lambda t: DeviceGlobal("test_texts::a", 3)),
