@@ -293,3 +293,15 @@ fn the_report_says_which_paths_a_loop_excludes() {
         );
     }
 }
+
+/// Rules K2, K9: a branch without cases runs nothing, and is a branch of its executable.
+#[test]
+fn a_switch_without_cases_runs_nothing() {
+    let bench = Bench::new();
+    let index = bench.buffer(&[0]);
+    let graph = bench.graph();
+    let node = graph.switch(&index, std::iter::empty::<&Executable>()).add().unwrap();
+    let run = graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap();
+    run.wait_for(LONG).unwrap();
+    assert_eq!(run.turns(&node).unwrap(), 0);
+}

@@ -194,7 +194,8 @@ impl Graph {
         let views = Arc::clone(&exec_state.values);
         exec_state.share(&exclusive, views.tables.views.iter().flatten());
         let topology = Arc::clone(&flat.tables.ir.topology);
-        let controls = rolled.controls(self.id(), &flat).into();
+        let has_tasks = !plan.main().tasks.is_empty();
+        let controls = rolled.controls(self.id(), &flat, has_tasks).into();
         let event = |node: NodeId| match flat.tables.ir.command(node) {
             Command::Event { event, .. } => Some((*event, node)),
             _ => None,

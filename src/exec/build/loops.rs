@@ -63,10 +63,12 @@ impl Rolled {
         is_other.then(|| self.flat.with_memory_of(&values.tables))
     }
 
-    /// Returns the branches and loops by their handles, and how their turns are counted.
-    pub(in crate::exec) fn controls(&self, graph: GraphId, planned: &Flat) -> Vec<(Port, Turns)> {
+    /// Returns the branches and loops by their handles, and how their turns are counted. `has_tasks`: whether the plan has host
+    /// nodes.
+    pub(in crate::exec) fn controls(&self, graph: GraphId, planned: &Flat, has_tasks: bool) -> Vec<(Port, Turns)> {
         let ir = &self.flat.tables.ir;
-        if ir.bodies.is_empty() {
+        // A branch without cases has no body, but it is a host node.
+        if ir.bodies.is_empty() && !has_tasks {
             return Vec::new();
         }
         let kept = Self::kept(planned);
