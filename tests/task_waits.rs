@@ -551,3 +551,27 @@ fn a_task_that_awaits_the_first_of_several_refuses_no_wait_at_once() {
     run.wait_for(LONG).unwrap();
     inner.wait().wait_for(LONG).unwrap();
 }
+
+/// Rule H1: a limit of years ends no circle, so the wait counts as one without a limit.
+#[test]
+fn tasks_that_wait_for_each_other_with_limits_of_years_are_refused() {
+    const YEARS: Duration = Duration::from_secs(1 << 33);
+    let bench = Bench::new();
+    let queues = [bench.another_queue(false), bench.another_queue(false)];
+    let runs = Arc::new([OnceLock::<Submission>::new(), OnceLock::new()]);
+    let both = Arc::new(Barrier::new(3));
+    for at in 0..2 {
+        let (others, both) = (Arc::clone(&runs), Arc::clone(&both));
+        let task = move |_: &HostTaskContext<'_>| -> Result<()> {
+            both.wait();
+            others[1 - at].wait().wait_for(YEARS)
+        };
+        runs[at].set(queues[at].enqueue_host_task(task, &[]).unwrap()).unwrap();
+    }
+    both.wait();
+    let outcomes = [0, 1].map(|at| runs[at].wait().wait_for(LONG));
+    // One is refused, and the other one gets its failure.
+    for outcome in outcomes {
+        assert!(outcome.unwrap_err().to_string().contains(&SubmitError::OwnSubmission.to_string()));
+    }
+}

@@ -110,7 +110,8 @@ impl Submission {
         self.state("waited for")?.wait()
     }
 
-    /// Blocks until the submission has ended, but at most for a time.
+    /// Blocks until the submission has ended, but at most for a time. With a limit of more than a day it is
+    /// [`wait`](Self::wait).
     ///
     /// # Errors
     /// [`SubmitError::TimedOut`] if the submission has not ended by then, which does not stop it; otherwise as

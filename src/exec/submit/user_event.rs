@@ -130,7 +130,7 @@ impl UserEvent {
         self.0.state.wait()
     }
 
-    /// Blocks until the event has ended, but at most for a time.
+    /// Blocks until the event has ended, but at most for a time. With a limit of more than a day it is [`wait`](Self::wait).
     ///
     /// # Errors
     /// [`SubmitError::TimedOut`]; otherwise as [`wait`](Self::wait).
