@@ -10,7 +10,7 @@ pub(crate) use kernel::{KernelText, NotItem, ParamKind};
 use super::tokens::{NotSplit, Token, TokenKind, plain_directive, split};
 use super::unreadable::Unreadable;
 use super::words::{
-    DECLARING, KEYWORDS, LOCAL, QUALIFIERS, WAITING, check_word, divides, is_mangled, is_type, is_word,
+    DECLARING, LOCAL, QUALIFIERS, WAITING, check_word, divides, is_keyword, is_mangled, is_type, is_word,
 };
 
 /// What a source has.
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
     fn define(&mut self, name: &str, body: &str, at: Option<usize>) -> Result<(), Unreadable> {
         let (name, takes_arguments) = name.split_once('(').map_or((name, false), |(name, _)| (name, true));
         check_word(name)?;
-        if KEYWORDS.contains(&name) {
+        if is_keyword(name) {
             return Err(Unreadable::Keyword(name.to_owned()));
         }
         if body.contains("##") || body.contains("%:") {
@@ -376,7 +376,7 @@ impl<'a> Reader<'a> {
             }
         }
         if seen.iter().any(|word| LOCAL.contains(&word.as_str())) {
-            for name in own.into_iter().filter(|name| !KEYWORDS.contains(&name.as_str()) && !is_type(name)) {
+            for name in own.into_iter().filter(|name| !is_keyword(name) && !is_type(name)) {
                 self.found.words.entry(name).or_default().insert("local".to_owned());
             }
         }
@@ -465,7 +465,7 @@ impl<'a> Reader<'a> {
         if self.macros.contains_key(name) {
             return Err(Unreadable::Macro(name.to_owned()));
         }
-        if KEYWORDS.contains(&name) || QUALIFIERS.contains(&name) || name.starts_with("__") {
+        if is_keyword(name) || QUALIFIERS.contains(&name) || name.starts_with("__") {
             return Err(Unreadable::Keyword(name.to_owned()));
         }
         Ok(())

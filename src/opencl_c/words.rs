@@ -3,7 +3,7 @@
 use super::unreadable::Unreadable;
 
 /// Words that have to mean what they mean in OpenCL C, because kernels are declared or guarded by them.
-pub(super) const KEYWORDS: [&str; 48] = [
+const KEYWORDS: [&str; 37] = [
     "kernel",
     "__kernel",
     "global",
@@ -33,7 +33,6 @@ pub(super) const KEYWORDS: [&str; 48] = [
     "size_t",
     "__attribute__",
     "restrict",
-    "get_global_id",
     "sampler_t",
     "auto",
     "volatile",
@@ -42,16 +41,6 @@ pub(super) const KEYWORDS: [&str; 48] = [
     "reqd_work_group_size",
     "barrier",
     "CLK_GLOBAL_MEM_FENCE",
-    "get_work_dim",
-    "get_global_size",
-    "get_global_offset",
-    "get_global_linear_id",
-    "get_local_id",
-    "get_local_size",
-    "get_enqueued_local_size",
-    "get_local_linear_id",
-    "get_group_id",
-    "get_num_groups",
 ];
 
 /// Functions that tell a work-item where it is.
@@ -68,6 +57,11 @@ pub(super) const IDS: [&str; 11] = [
     "get_group_id",
     "get_num_groups",
 ];
+
+/// Returns whether a word has to mean what it means in OpenCL C.
+pub(super) fn is_keyword(word: &str) -> bool {
+    KEYWORDS.contains(&word) || IDS.contains(&word)
+}
 
 /// Words that mean something else at another place in the source, or in another function.
 pub(super) const PLACES: [&str; 7] =
