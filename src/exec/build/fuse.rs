@@ -49,7 +49,7 @@ pub(in crate::exec) fn fuse(flat: Flat, device: &Device, options: &Finalize, ask
         Fuse::Now => {
             let fusing = Fusing::new(&flat.tables, device, &mut say);
             let chains = lower::chains(ir, device.caps().max_parameter_size, |node| fusing.pieces.get(&node));
-            let built = fusing.build(&chains, &mut say);
+            let mut built = fusing.build(&chains, &mut say);
             let in_chain: FxHashSet<NodeId> = chains.chains.iter().flat_map(|chain| &chain.launches).copied().collect();
             fusing
                 .pieces
@@ -61,10 +61,12 @@ pub(in crate::exec) fn fuse(flat: Flat, device: &Device, options: &Finalize, ask
                 Form::OneItem => FusedForm::OneItem,
                 Form::OneGroup => FusedForm::OneGroup,
             };
-            for (chain, built) in chains.chains.iter().zip(&built) {
-                if built.is_some() {
+            for (chain, built) in chains.chains.iter().zip(&mut built) {
+                if let Some(built) = built {
                     let node = |node: &NodeId| flat.origins.of(*node).node.index();
-                    reports.fused.push(FusedReport { nodes: chain.launches.iter().map(node).collect(), form });
+                    let report = FusedReport { nodes: chain.launches.iter().map(node).collect(), form };
+                    built.label = format!("fused: {report}").into();
+                    reports.fused.push(report);
                 }
             }
             if let Some(fused) = flat.fused(&chains, built) {
@@ -243,13 +245,8 @@ impl<'a> Fusing<'a> {
                 items.max().unwrap_or(1).next_power_of_two().min(most)
             }
         };
-        let nodes = match chain.launches.as_slice() {
-            [first, .., last] => format!(", nodes {} to {}", first.0, last.0),
-            _ => String::new(),
-        };
-        let label = format!("fused: {} kernels{nodes}", chain.launches.len());
         let grid = Grid { dims: 1, offset: [0; 3], global: [items, 1, 1], local: Some([items, 1, 1]) };
-        FusedChain { kernel, grid, label: label.into() }
+        FusedChain { kernel, grid, label: "".into() }
     }
 }
 
