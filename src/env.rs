@@ -4,7 +4,8 @@
 //! |---|---|---|
 //! | `CLGRAPH_PATH` | at finalize | `auto`, `native`, `replay`, `gated` or `queues`: the execution path, unless the program sets one |
 //! | `CLGRAPH_LOOPS` | at finalize | `auto`, `host-decided` or `ahead`: how loops run, unless the program says so |
-//! | `CLGRAPH_FUSE` | at finalize | `off` or `now`: whether small launches are fused, unless the program says so |
+//! | `CLGRAPH_FUSE` | at finalize | `off`, `auto` or `now`: whether small launches are fused, unless the program says so |
+//! | `CLGRAPH_FUSE_AFTER` | at finalize | with `auto`: how many milliseconds of submissions come before the fused kernels are built |
 //! | `CLGRAPH_TUNING_CACHE` | at finalize | the file that keeps the measurements of the automatic path, unless the program names one |
 //! | `CLGRAPH_DUMP` | at finalize | a folder: each finalize writes its report and its graph there |
 //! | `CLGRAPH_GLOBALS` | when a program with device globals is built | `named`, `kernel` or `argument`: how kernels access device globals, unless the program sets it |
@@ -72,6 +73,18 @@ pub(crate) fn loops() -> Option<String> {
 /// Returns the text of `CLGRAPH_FUSE`.
 pub(crate) fn fuse() -> Option<String> {
     variable("CLGRAPH_FUSE")
+}
+
+/// Returns the value of `CLGRAPH_FUSE_AFTER`, in nanoseconds.
+pub(crate) fn fuse_after() -> Result<Option<u64>, SetupError> {
+    let Some(given) = variable("CLGRAPH_FUSE_AFTER") else { return Ok(None) };
+    match given.parse::<u64>() {
+        Ok(millis) => Ok(Some(millis.saturating_mul(1_000_000))),
+        Err(_) => {
+            let allowed = "a number of milliseconds, at least 0";
+            Err(SetupError::Environment { variable: "CLGRAPH_FUSE_AFTER", given, allowed })
+        }
+    }
 }
 
 /// Returns the text of `CLGRAPH_GLOBALS`.

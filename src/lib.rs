@@ -208,7 +208,8 @@
 //! | variable | what it does |
 //! |---|---|
 //! | `CLGRAPH_LOOPS` | `auto`, `host-decided` or `ahead`: sets how loops run ([`Loops`]) if the program leaves it to clgraph |
-//! | `CLGRAPH_FUSE` | `off` or `now`: whether small launches are fused ([`Fuse`]), unless the program says so |
+//! | `CLGRAPH_FUSE` | `off`, `auto` or `now`: whether small launches are fused ([`Fuse`]), unless the program says so |
+//! | `CLGRAPH_FUSE_AFTER` | with `auto`: how many milliseconds of submissions come before fused kernels are built |
 //! | `CLGRAPH_PATH` | `auto`, `native`, `replay`, `gated` or `queues`: sets the [`Path`] if the program leaves it to clgraph |
 //! | `CLGRAPH_GLOBALS` | `named`, `kernel` or `argument`: sets how kernels reach device globals ([`GlobalAccess`]) if the program leaves it to clgraph |
 //! | `CLGRAPH_TUNING_CACHE` | names a file that keeps what the automatic path has found, if the program names none ([`Finalize::tuning_cache`]) |
@@ -375,9 +376,9 @@ pub use images::{
 pub use plan::{CommandKind, Exclusion, Path, PathReason};
 pub use record::{Detached, Event, ExecuteKernel, ExecutionStatus, KernelArg, PendingRead, Queue, QueueState, Queues};
 pub use report::{
-    AllocationReport, Clock, ExcludedPath, FusedForm, FusedReport, HostDecided, HostNodeReport, LoopReport,
-    MemoryReport, NodeProfile, NotFusedReport, Profile, RanOn, Report, SegmentReport, StrategyReport, SubGraphReport,
-    TitleProfile, Trace, TuningReport, TuningState, UpdateReport, WhyNotFused,
+    AllocationReport, Clock, ExcludedPath, FusedForm, FusedReport, FusingState, HostDecided, HostNodeReport,
+    LoopReport, MemoryReport, NodeProfile, NotFusedReport, Profile, RanOn, Report, SegmentReport, StrategyReport,
+    SubGraphReport, TitleProfile, Trace, TuningReport, TuningState, UpdateReport, WhyNotFused,
 };
 
 /// The programs of the README and of the guide, as tests. `tests/documents.rs` checks that every page is here.

@@ -56,12 +56,16 @@ typedef enum clg_status {
 // Whether small launches become one: a kernel that does what they do, one after the other. Memory and results stay the same, to the
 // last bit.
 typedef enum clg_fuse {
-    // They do not, unless the environment variable CLGRAPH_FUSE says so.
+    // `CLG_FUSE_AUTO`, unless the environment variable CLGRAPH_FUSE says otherwise.
     CLG_FUSE_DEFAULT = 0,
     // Each launch is a launch.
     CLG_FUSE_OFF = 1,
     // Fused kernels are built when the graph is finalized. The report says what is not fused, and why.
     CLG_FUSE_NOW = 2,
+    // Fused kernels are built on a thread in the background when submissions have taken ten times as long as that takes, or as many
+    // milliseconds as the environment variable CLGRAPH_FUSE_AFTER says. They are timed among the program's submissions, and stay
+    // if they are faster.
+    CLG_FUSE_AUTO = 3,
 } clg_fuse;
 
 // How a loop runs that a condition ends.

@@ -74,12 +74,16 @@ pub enum clg_loops {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum clg_fuse {
-    /// They do not, unless the environment variable CLGRAPH_FUSE says so.
+    /// `CLG_FUSE_AUTO`, unless the environment variable CLGRAPH_FUSE says otherwise.
     CLG_FUSE_DEFAULT = 0,
     /// Each launch is a launch.
     CLG_FUSE_OFF = 1,
     /// Fused kernels are built when the graph is finalized. The report says what is not fused, and why.
     CLG_FUSE_NOW = 2,
+    /// Fused kernels are built on a thread in the background when submissions have taken ten times as long as that takes, or as many
+    /// milliseconds as the environment variable CLGRAPH_FUSE_AFTER says. They are timed among the program's submissions, and stay
+    /// if they are faster.
+    CLG_FUSE_AUTO = 3,
 }
 
 /// Options of finalizing. All zeros are the defaults.
@@ -215,6 +219,7 @@ pub unsafe extern "C" fn clg_graph_finalize(
                 _ if is(clg_fuse::CLG_FUSE_DEFAULT) => finalize,
                 _ if is(clg_fuse::CLG_FUSE_OFF) => finalize.fuse(Fuse::Off),
                 _ if is(clg_fuse::CLG_FUSE_NOW) => finalize.fuse(Fuse::Now),
+                _ if is(clg_fuse::CLG_FUSE_AUTO) => finalize.fuse(Fuse::Auto),
                 other => return Err(Failure::invalid(format!("{other} says nothing of fusing (clg_fuse)"))),
             };
             if options.updatable.is_set() {

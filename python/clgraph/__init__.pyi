@@ -85,7 +85,7 @@ _Events: TypeAlias = _EventLike | Iterable[_EventLike]
 _Detail: TypeAlias = Literal["brief", "full", "verbose"]
 _Path: TypeAlias = Literal["auto", "native", "replay", "gated", "queues"]
 _Loops: TypeAlias = Literal["auto", "host-decided", "ahead"]
-_Fuse: TypeAlias = Literal["off", "now"]
+_Fuse: TypeAlias = Literal["off", "auto", "now"]
 _MapMode: TypeAlias = Literal["read", "write", "discard"]
 
 class Error(Exception):

@@ -42,7 +42,7 @@ fn loops(name: &str) -> PyResult<Loops> {
 
 /// Whether launches are fused, by name.
 fn fuse(name: &str) -> PyResult<Fuse> {
-    Fuse::named(name).ok_or_else(|| invalid(format!("{name:?} says nothing of fusing: \"off\" or \"now\"")))
+    Fuse::named(name).ok_or_else(|| invalid(format!("{name:?} says nothing of fusing: \"off\", \"auto\" or \"now\"")))
 }
 
 /// What `Graph.finalize` is asked for.

@@ -499,7 +499,7 @@ def test_small_launches_are_fused(graph, numbers, adding):
     for amount in (1, 2, 3):
         graph.sub_graph(adding((data, amount)))
     read = graph.read(data)
-    for fuse in (None, "off", "now"):
+    for fuse in (None, "off", "auto", "now"):
         executable = graph.finalize(fuse=fuse)
         run = executable.submit()
         assert run[read][0] % 6 == 0

@@ -9,6 +9,7 @@ use crate::cl::objects::device::Device;
 use crate::exec::finalized::Finalized;
 use crate::exec::submit::exclusive::ExclusiveUse;
 use crate::exec::submit::executable_state::ExecutableState;
+use crate::exec::tier::Tier;
 use crate::report::Report;
 
 /// A finalized graph, with everything prepared that can be prepared. Each submission runs it once.
@@ -63,6 +64,17 @@ impl Executable {
         if reentrancy::check_call().is_ok() {
             let mut exec_state = self.0.lock_state();
             report.tuning = exec_state.tuning_report();
+            let is_fused = exec_state.autotuner.strategy().fused;
+            report.fusing = exec_state.tier.state(is_fused);
+            match &exec_state.tier {
+                Tier::Ready { form, .. } if is_fused => {
+                    let of = &form.fixed.report;
+                    report = Report { tuning: report.tuning, fusing: report.fusing, ..of.clone() };
+                }
+                Tier::Ready { form, .. } => report.fused.clone_from(&form.fixed.report.fused),
+                Tier::Ended(_, why) => report.not_fused.clone_from(why),
+                Tier::Off | Tier::Waiting(_) | Tier::Building(_) => {}
+            }
             let values = &exec_state.values;
             for of in &mut report.loops {
                 let Some(guard) = values.guards.of_flow(of.flow) else { continue };

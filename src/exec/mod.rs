@@ -11,6 +11,7 @@
 //! | `tune` | the automatic path: timing of strategies, and the file that keeps the result |
 //! | `drawing.rs` | an executable as SVG: what runs where, and how long |
 //! | `executable.rs`, `finalized.rs` | an executable: what finalize fixed, and what changes |
+//! | `tier.rs` | the fused form of an executable, which comes while the executable is used |
 //! | `sub_graph.rs` | executables as nodes of other graphs |
 //! | `control_node.rs` | executables as bodies of branches and loops |
 //! | `queue_control.rs` | branches and loops on queues |
@@ -32,6 +33,7 @@ mod native_tests;
 mod queue_control;
 mod sub_graph;
 pub(crate) mod submit;
+pub(in crate::exec) mod tier;
 pub(crate) mod tune;
 pub(crate) mod update;
 

@@ -11,6 +11,7 @@
 //! | `usm.rs`, `global_variable.rs` | `cl_intel_unified_shared_memory`; `cl_intel_global_variable_access` |
 //! | `image.rs` | the struct that describes an image |
 //! | `process_end.rs` | `atexit` of the C library |
+//! | `priority.rs` | `setpriority` of the C library |
 //! | `drivers.rs` | drivers that the loader lists (ICD files) and that cannot be loaded |
 //!
 //! Tables of extension functions, which no library exports, are filled in `cl/query/extensions.rs`.
@@ -29,6 +30,7 @@ pub(crate) mod drivers;
 pub(crate) mod global_variable;
 pub(crate) mod image;
 pub(crate) mod mutable_dispatch;
+pub(crate) mod priority;
 pub(crate) mod process_end;
 pub(crate) mod usm;
 

@@ -116,6 +116,8 @@ impl Flat {
                     Need::Size(size) => Arg::Value(tables.ir.push_bytes(&size.to_ne_bytes())?),
                 });
             }
+            // Whether it runs the launches.
+            args.push(Arg::Value(tables.ir.push_bytes(&1_u32.to_ne_bytes())?));
             let args = tables.ir.push_args(args.into_iter())?;
             let id = KernelId(tables.kernels.len() as u32);
             tables.ir.kernels.push(KernelDecl { name: kernel.shared_name(), built: true, checked: true });
@@ -148,6 +150,21 @@ impl Flat {
         let mut tables = (*self.tables).clone();
         tables.ir.views.clone_from(&placed.ir.views);
         (tables.views, tables.placed) = (placed.views.clone(), placed.placed.clone());
+        Self::of(Arc::new(tables), self.origins.clone())
+    }
+
+    /// Returns the graph of an executable that has placed its memory, to be planned once more with the same memory.
+    pub(crate) fn again(&self) -> Self {
+        if self.tables.ir.allocs.is_empty() {
+            return self.clone();
+        }
+        let mut tables = (*self.tables).clone();
+        let is_done = |node: &NodeId| matches!(tables.ir.command(*node), Command::Alloc(_) | Command::Free(_));
+        let done: Vec<NodeId> = tables.ir.ids().filter(is_done).collect();
+        done.into_iter().for_each(|node| tables.ir.clear(node));
+        tables.ir.allocs.clear();
+        // Allocations that share bytes are in order by edges that conflicts alone do not ask for.
+        tables.ir.shares_bytes = true;
         Self::of(Arc::new(tables), self.origins.clone())
     }
 

@@ -343,6 +343,11 @@ impl Ir {
         &mut self.nodes[node.index()].command
     }
 
+    /// Makes a node one that only orders others.
+    pub(crate) fn clear(&mut self, node: NodeId) {
+        self.nodes[node.index()] = NodeData { command: Command::Empty, accesses: Span::default() };
+    }
+
     /// Returns the range of a kernel.
     pub(crate) fn grid_mut(&mut self, node: NodeId) -> Option<&mut Grid> {
         match self.command_mut(node) {

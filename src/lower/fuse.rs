@@ -36,7 +36,7 @@ pub(crate) enum Need {
 
 impl Need {
     /// Returns how many bytes of arguments it takes.
-    fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         match self {
             Self::Memory(_) => 8,
             Self::Value(_, bytes) => bytes.len(),

@@ -230,9 +230,12 @@ fn write_kernel(all: &mut String, number: usize, kernel: &FusedKernel, form: For
         FusedParam::Value(type_text) => format!("{type_text} clgraph_fuse_a{at}"),
         FusedParam::Size => format!("const uint clgraph_fuse_a{at}"),
     };
-    let params: Vec<String> = kernel.params.iter().enumerate().map(param).collect();
+    let mut params: Vec<String> = kernel.params.iter().enumerate().map(param).collect();
+    params.push("const uint clgraph_fuse_go".to_owned());
     let size = if form == Form::OneItem { "__attribute__((reqd_work_group_size(1, 1, 1))) " } else { "" };
     let _ = writeln!(all, "kernel {size}void {}({}) {{", name(number), params.join(", "));
+    // For a first launch that has nothing to do: drivers compile a kernel when it is first enqueued.
+    all.push_str("    if (clgraph_fuse_go == 0) return;\n");
     let arg = |arg: &FusedArg| match arg {
         FusedArg::Param(at) => format!("clgraph_fuse_a{at}"),
         FusedArg::Number(number) => number.to_string(),

@@ -107,7 +107,8 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
             for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
                 clgraph_fuse_item_add(to, by, clgraph_fuse_x, clgraph_fuse_y, clgraph_fuse_z, RANGE);
         }
-        kernel __attribute__((reqd_work_group_size(1, 1, 1))) void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, float clgraph_fuse_a2, const uint clgraph_fuse_a3) {
+        kernel __attribute__((reqd_work_group_size(1, 1, 1))) void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, float clgraph_fuse_a2, const uint clgraph_fuse_a3, const uint clgraph_fuse_go) {
+            if (clgraph_fuse_go == 0) return;
             clgraph_fuse_run1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
             clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
         }
@@ -121,7 +122,8 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
             for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0 * clgraph_fuse_n1 * clgraph_fuse_n2; clgraph_fuse_v += (uint)get_local_size(0))
                 clgraph_fuse_item_add(to, by, clgraph_fuse_o0 + clgraph_fuse_v % clgraph_fuse_n0, clgraph_fuse_o1 + clgraph_fuse_v / clgraph_fuse_n0 % clgraph_fuse_n1, clgraph_fuse_o2 + clgraph_fuse_v / (clgraph_fuse_n0 * clgraph_fuse_n1), RANGE);
         }
-        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, float clgraph_fuse_a2, const uint clgraph_fuse_a3) {
+        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, float clgraph_fuse_a2, const uint clgraph_fuse_a3, const uint clgraph_fuse_go) {
+            if (clgraph_fuse_go == 0) return;
             clgraph_fuse_run1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
             barrier(CLK_GLOBAL_MEM_FENCE);
             clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);

@@ -28,17 +28,23 @@ pub(crate) struct Strategy {
     pub(crate) chunk: usize,
     /// The number of queues if there are several; otherwise 0.
     pub(crate) queues: usize,
+    /// Whether it enqueues the graph with its small launches fused. No plan has such a strategy: it comes when the fused kernels are
+    /// built.
+    pub(crate) fused: bool,
 }
 
 impl Strategy {
     pub(crate) fn by(path: Path) -> Self {
-        Self { path, chunk: 0, queues: 0 }
+        Self { path, chunk: 0, queues: 0, fused: false }
     }
 }
 
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.path.fmt(f)?;
+        if self.fused {
+            f.write_str(", fused")?;
+        }
         match (self.chunk, self.queues) {
             (0, 0) => Ok(()),
             (0, queues) => write!(f, " ({queues})"),

@@ -110,3 +110,41 @@ impl fmt::Display for WhyNotFused {
         }
     }
 }
+
+/// What has become of the fused form of an executable with [`Fuse::Auto`](crate::Fuse::Auto).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FusingState {
+    /// None is wanted, or it was built at finalize.
+    #[default]
+    Off,
+    /// Submissions have not yet taken a multiple of what a build takes.
+    Waiting,
+    /// It is being built in the background.
+    Building,
+    /// It is built, and timed among the program's submissions.
+    Trying,
+    /// Submissions use it.
+    Taken,
+    /// It was timed, and is not faster.
+    NotFaster,
+    /// No launches fit together.
+    Nothing,
+    /// The driver refused something that it needs.
+    Refused,
+}
+
+impl fmt::Display for FusingState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Off => "off",
+            Self::Waiting => "not yet: submissions have taken little time so far",
+            Self::Building => "being built",
+            Self::Trying => "being timed",
+            Self::Taken => "used",
+            Self::NotFaster => "not faster when timed",
+            Self::Nothing => "nothing fits together",
+            Self::Refused => "the driver refused it",
+        })
+    }
+}

@@ -5,7 +5,8 @@
 //!
 //! | file | what is there |
 //! |---|---|
-//! | `summary.rs` | the public `Report`: segments, memory, edges, warnings, autotuner. Read it first |
+//! | `summary.rs` | the public `Report`: segments, memory, edges, warnings. Read it first |
+//! | `tuning.rs`, `loops.rs`, `fused.rs` | parts of it: the autotuner; loops; what one kernel does for several launches |
 //! | `memory_map.rs` | a picture of the graph's own memory: when each allocation lives, and at which bytes |
 //! | `profile.rs` | the times of a submission and of each of its nodes |
 //! | `trace.rs` | profiles as a trace for Chrome and Perfetto |
@@ -20,12 +21,13 @@ pub(crate) mod memory_map;
 pub(crate) mod profile;
 pub(crate) mod summary;
 pub(crate) mod trace;
+pub(crate) mod tuning;
 
-pub use fused::{FusedForm, FusedReport, NotFusedReport, WhyNotFused};
+pub use fused::{FusedForm, FusedReport, FusingState, NotFusedReport, WhyNotFused};
 pub use loops::{HostDecided, LoopReport};
 pub use profile::{Clock, NodeProfile, Profile, RanOn, TitleProfile};
 pub use summary::{
-    AllocationReport, ExcludedPath, HostNodeReport, MemoryReport, Report, SegmentReport, StrategyReport,
-    SubGraphReport, TuningReport, TuningState, UpdateReport,
+    AllocationReport, ExcludedPath, HostNodeReport, MemoryReport, Report, SegmentReport, SubGraphReport, UpdateReport,
 };
 pub use trace::Trace;
+pub use tuning::{StrategyReport, TuningReport, TuningState};

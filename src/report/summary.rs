@@ -13,8 +13,9 @@ use crate::handles::NodeKind;
 use crate::ir::NodeId;
 use crate::plan::{Exclusion, Path, PathReason, Plan, Segment};
 use crate::quirks::{self, Driver};
-use crate::report::fused::{FusedReport, NotFusedReport};
+use crate::report::fused::{FusedReport, FusingState, NotFusedReport};
 use crate::report::loops::LoopReport;
+use crate::report::tuning::TuningReport;
 
 /// What finalize decided, and why. `Display` shows it as text.
 ///
@@ -63,6 +64,8 @@ pub struct Report {
     pub fused: Vec<FusedReport>,
     /// The launches that are not fused although the program asks for it, and why.
     pub not_fused: Vec<NotFusedReport>,
+    /// What has become of the fused form, with [`Fuse::Auto`](crate::Fuse::Auto).
+    pub fusing: FusingState,
     /// How submissions are enqueued, and what the autotuner has found.
     pub tuning: TuningReport,
     /// The paths that submissions never take, although they were asked for or might be faster.
@@ -83,19 +86,6 @@ pub struct Report {
     pub warnings: Vec<String>,
 }
 
-/// How submissions are enqueued, and what timing has shown. For an automatic path it changes as submissions are made.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TuningReport {
-    /// The state of the autotuner.
-    pub state: TuningState,
-    /// The strategies to choose from. The first is used before anything was timed.
-    pub strategies: Vec<StrategyReport>,
-    /// How many trials have ended. If other strategies were about as fast as the chosen one, these are timed again
-    /// soon.
-    pub trials: usize,
-}
-
 /// A path that was asked for, or that might be faster, and that submissions of the executable never take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -109,94 +99,6 @@ pub struct ExcludedPath {
 impl fmt::Display for ExcludedPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "no {}: {}", self.path, self.why)
-    }
-}
-
-/// The state of the autotuner.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum TuningState {
-    /// There is only one strategy, or nothing is to be timed.
-    #[default]
-    Fixed,
-    /// Submissions are being timed.
-    Trying,
-    /// The fastest strategy was found. It is checked now and then.
-    Settled,
-}
-
-impl fmt::Display for TuningState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Fixed => "fixed",
-            Self::Trying => "being timed",
-            Self::Settled => "settled",
-        })
-    }
-}
-
-/// One strategy for enqueueing submissions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StrategyReport {
-    /// The path. With [`Path::Native`], commands that are in no command buffer are replayed.
-    pub path: Path,
-    /// The largest number of commands in one command buffer. None if the path has no command buffers.
-    pub commands_per_buffer: Option<usize>,
-    /// The number of queues. None if there is only one.
-    pub queues: Option<usize>,
-    /// Whether submissions use this strategy now, except those that are timed.
-    pub taken: bool,
-    /// How many timed submissions count.
-    pub timed: usize,
-    /// How long the host took for one submission, in nanoseconds (median).
-    pub host_nanos: Option<u64>,
-    /// How long one submission took, in nanoseconds (median): from its begin, or from the end of the one before, to its
-    /// end.
-    pub total_nanos: Option<u64>,
-}
-
-impl fmt::Display for StrategyReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.path.fmt(f)?;
-        if let Some(queues) = self.queues {
-            write!(f, " ({queues})")?;
-        }
-        if let Some(most) = self.commands_per_buffer {
-            write!(f, " of up to {}", count(most, "command"))?;
-        }
-        let micros = |nanos: u64| nanos as f64 / 1e3;
-        match (self.total_nanos, self.host_nanos) {
-            (Some(total), Some(host)) => {
-                let (total, host) = (micros(total), micros(host));
-                write!(f, ": {total:.1} us, of which {host:.1} us on the host ({} timed)", self.timed)
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl fmt::Display for TuningReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let taken = self.strategies.iter().filter(|strategy| strategy.taken);
-        let text = match self.state {
-            TuningState::Fixed => {
-                // The segments say the rest.
-                for strategy in taken.filter(|strategy| matches!(strategy.path, Path::Gated | Path::Queues)) {
-                    writeln!(f, "tuning     {strategy}")?;
-                }
-                return Ok(());
-            }
-            TuningState::Trying => "being timed",
-            TuningState::Settled => "the fastest when timed",
-        };
-        for strategy in taken {
-            writeln!(f, "tuning     {strategy}: {text}")?;
-        }
-        for strategy in self.strategies.iter().filter(|strategy| !strategy.taken) {
-            writeln!(f, "           {strategy}")?;
-        }
-        Ok(())
     }
 }
 
@@ -361,6 +263,16 @@ impl Report {
         }
     }
 
+    /// Reports another plan of the same graph.
+    pub(crate) fn take_plan(&mut self, flat: &Flat, plan: &Plan) {
+        self.edges_implied_by_path = plan.edges.implied_by_path;
+        self.edges_implied_by_queue = plan.edges.implied_by_queue;
+        self.edges_kept = plan.edges.needed.len().saturating_sub(plan.edges.implied_by_queue);
+        self.commands = plan.steps.len();
+        self.kernel_objects = plan.objects.len();
+        self.segments = plan.segments.iter().map(|segment| SegmentReport::new(flat, plan, segment)).collect();
+    }
+
     pub(crate) fn new(device: &Device, tables: &Tables, flat: &Flat, plan: &Plan) -> Self {
         let caps = device.caps();
         let ir = &flat.tables.ir;
@@ -397,6 +309,7 @@ impl Report {
             loops: Vec::new(),
             fused: Vec::new(),
             not_fused: Vec::new(),
+            fusing: FusingState::Off,
             tuning: TuningReport::default(),
             excluded: plan.excluded.iter().map(|(path, why)| ExcludedPath { path: *path, why: *why }).collect(),
             updates: plan.updatable.then(|| UpdateReport::new(device, plan)),
@@ -452,7 +365,7 @@ const RANGES: usize = 4;
 const SHOWN: usize = 12;
 
 /// Formats a number of things, in the singular or plural.
-fn count(number: usize, what: &str) -> String {
+pub(in crate::report) fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
@@ -510,6 +423,9 @@ impl fmt::Display for Report {
         }
         for of in self.loops.iter().take(SHOWN) {
             writeln!(f, "loop       node {}: {of}", of.node)?;
+        }
+        if self.fusing != FusingState::Off {
+            writeln!(f, "fusing     {}", self.fusing)?;
         }
         for of in self.fused.iter().take(SHOWN) {
             writeln!(f, "fused      {of}")?;

@@ -35,9 +35,9 @@ static clg_executable finalized(clg_graph graph, int path) {
     clg_executable executable;
     FAILS(CLG_INVALID, "3 is no way of loops (clg_loops)", clg_graph_finalize(graph, &options, &executable));
     options.loops = loops;
-    options.fuse = 3;
-    FAILS(CLG_INVALID, "3 says nothing of fusing (clg_fuse)", clg_graph_finalize(graph, &options, &executable));
-    options.fuse = path == CLG_PATH_AUTO ? CLG_FUSE_NOW : path == CLG_PATH_NATIVE ? CLG_FUSE_OFF : CLG_FUSE_DEFAULT;
+    options.fuse = 4;
+    FAILS(CLG_INVALID, "4 says nothing of fusing (clg_fuse)", clg_graph_finalize(graph, &options, &executable));
+    options.fuse = path == CLG_PATH_AUTO ? CLG_FUSE_NOW : path == CLG_PATH_NATIVE ? CLG_FUSE_OFF : CLG_FUSE_AUTO;
     OK(clg_graph_finalize(graph, &options, &executable));
     OK(clg_graph_release(graph));
     return executable;

@@ -16,6 +16,7 @@
 //! | `user_code.rs` | closures, wakers and values of the program: called or dropped where no lock is held |
 //! | `threads.rs` | how threads of clgraph start, and whether this is one |
 //! | `workers.rs` | threads for host tasks, wakers and jobs of clgraph; which waits of host tasks are refused |
+//! | `background.rs` | work that nobody waits for, at low priority |
 //! | `countdown.rs` | what goes on after the last of several ends |
 //! | `one_at_a_time.rs` | functions of the program that run once at a time, although several submissions call them |
 //! | `polled.rs` | futures that host tasks poll: how long they count as waits |
@@ -25,6 +26,7 @@
 //! nobody waits for that code; only the functions of native commands are called under locks, and `reentrancy.rs`
 //! refuses calls in them. Nothing is released while a gate is closed that was closed when the object was dropped.
 
+pub(crate) mod background;
 pub(crate) mod completion_time;
 pub(crate) mod countdown;
 pub(in crate::cl) mod deferred_release;

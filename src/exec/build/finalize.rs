@@ -2,31 +2,29 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use rustc_hash::FxHashMap;
 
 use crate::cl::completion::reentrancy;
 use crate::cl::objects::context::InContext;
-use crate::cl::objects::kernel_object::KernelObjectError;
-use crate::cl::objects::queue::{DriverQueue, QueueProperties};
 use crate::command::Command;
 use crate::env;
 #[allow(unused_imports)] // Only the documentation names it.
 use crate::error::SubmitError;
-use crate::error::{Error, FinalizeError, ProgramError, Result};
+use crate::error::{FinalizeError, Result};
 use crate::exec::build::arena::{self, OwnMemory};
 use crate::exec::build::fuse;
-use crate::exec::build::guards::Guards;
+use crate::exec::build::fused_tier;
 use crate::exec::build::loops;
-use crate::exec::build::options::{Finalize, Loops, asked_fuse, asked_loops, asked_path};
-use crate::exec::build::record::{self, Recorded, Refusal};
-use crate::exec::build::values::{Objects, Stale, Values, set_args};
+use crate::exec::build::options::{Finalize, Fuse, asked_fuse, asked_fuse_after, asked_loops, asked_path};
+use crate::exec::build::prepare::{ExecutableParts, Home};
 use crate::exec::executable::{Executable, Inner};
 use crate::exec::finalized::{Finalized, PartitionsOf};
 use crate::exec::submit::exclusive::ExclusiveUse;
 use crate::exec::submit::executable_state::ExecutableState;
 use crate::exec::submit::result_slots::Ring;
+use crate::exec::tier::Waiting;
 use crate::exec::tune::cache::TuningCache;
 use crate::exec::update::destinations::Destinations;
 use crate::exec::update::editing::Editing;
@@ -34,23 +32,10 @@ use crate::exec::update::updatable::Updatable;
 use crate::graph::{DrawingDetail, Flat, Graph, Ports, Tables};
 use crate::handles::Node;
 use crate::ir::{Ir, NodeId};
-use crate::plan::{self, Conflicts, MemoryOptions, Options, Path, PathReason, Plan, PlanError};
+use crate::plan::{Conflicts, MemoryOptions, Options, Path, PathReason};
 use crate::report::dump;
-use crate::report::loops::HostDecided;
 use crate::report::profile::Names;
 use crate::report::summary::Report;
-
-/// How many refusals of nodes by a driver are accepted. After these, nothing is recorded for the driver.
-const ROUNDS: usize = 4;
-
-/// What an executable is made of.
-struct ExecutableParts {
-    plan: Plan,
-    values: Values,
-    recorded: Option<(DriverQueue, Recorded)>,
-    /// Why the host decides loops, by the flows of their bodies.
-    host_decided: Vec<(usize, HostDecided)>,
-}
 
 /// A graph as it is now.
 struct Current {
@@ -119,13 +104,14 @@ impl Graph {
             return Err(FinalizeError::Option { option, given, allowed: "at least 1" }.into());
         }
         let (path, from_environment) = asked_path(options.path)?;
-        let (asked_loops, asked_fuse) = (asked_loops(options.loops)?, asked_fuse(options.fuse)?);
+        let (asked_loops, asked_fuse, fuse_after) =
+            (asked_loops(options.loops)?, asked_fuse(options.fuse)?, asked_fuse_after(options.fuse_after)?);
         // If another thread adds nodes meanwhile, it adds them to a copy.
         let Current { tables: graph, reshaped, moved } = self.current()?;
         let full = || FinalizeError::Full { limit: Ir::MOST as u64 };
         let (flat, rolled) = loops::unroll(Flat::new(&graph).ok_or_else(full)?, &options, asked_loops);
         let unrolled = Arc::clone(&flat.tables);
-        let (flat, fused) = fuse::fuse(flat, self.device(), &options, asked_fuse);
+        let (flat, fused, _) = fuse::fuse(flat, self.device(), &options, asked_fuse);
         // Otherwise each update would have to record the command buffers of these nodes again.
         let mut denied = BTreeMap::new();
         if options.updatable && path == Path::Auto && !self.device().mutable().is_some_and(|fields| fields.arguments) {
@@ -154,7 +140,8 @@ impl Graph {
             },
             memory: MemoryOptions { align, limit, share: !options.separate_memory },
         };
-        let ExecutableParts { plan, values, recorded, host_decided } = self.prepare(&flat, asked, asked_loops)?;
+        let home = Home { graph: self.id(), context: self.context(), device: self.device() };
+        let ExecutableParts { plan, values, recorded, host_decided } = home.prepare(&flat, asked, asked_loops)?;
         let mut report = Report::new(self.device(), &graph, &flat, &plan);
         (report.fused, report.not_fused) = (fused.fused, fused.not_fused);
         report.memory = arena::report(&plan.layout, &flat);
@@ -196,18 +183,9 @@ impl Graph {
         let topology = Arc::clone(&flat.tables.ir.topology);
         let has_tasks = !plan.main().tasks.is_empty();
         let controls = rolled.controls(self.id(), &flat, has_tasks).into();
-        let event = |node: NodeId| match flat.tables.ir.command(node) {
-            Command::Event { event, .. } => Some((*event, node)),
-            _ => None,
-        };
-        let with_events = if flat.tables.ir.externals > 0 { Some(flat.tables.ir.ids()) } else { None };
-        let mut events: Vec<_> = with_events.into_iter().flatten().filter_map(event).collect();
-        // A pass may have given them another order.
-        events.sort_unstable_by_key(|(event, _)| *event);
-        let events_at = events.into_iter().map(|(_, node)| node).collect();
         let fixed = Finalized {
             topology,
-            events_at,
+            events_at: events_at(&flat),
             controls,
             rolled: rolled.with_memory_of(&flat.tables, &exec_state.values),
             // A fused kernel may stand for nodes of several turns.
@@ -238,140 +216,31 @@ impl Graph {
         if let Some((folder, dot, text)) = dump {
             dump::write(&folder, &fixed.report, &dot, &text)?;
         }
-        Ok(Executable(Arc::new(Inner { fixed, exec_state: Mutex::new(exec_state), exclusive })))
+        // Fewer launches have nothing to gain, and what is fixed is not changed.
+        let launches = fixed.plan.steps.iter().filter(|step| step.object.is_some()).take(2).count();
+        let may_change = path == Path::Auto && options.autotune && !options.updatable && !options.profiling;
+        let is_tiered = asked_fuse == Fuse::Auto && may_change && !fixed.plan.only_recorded && launches > 1;
+        Ok(Executable(Arc::new_cyclic(|this: &Weak<Inner>| {
+            if is_tiered {
+                let this = Weak::clone(this);
+                let build = Arc::new(move || fused_tier::start(&this, asked_loops));
+                exec_state.may_fuse(Waiting { after: fuse_after, build });
+            }
+            Inner { fixed, exec_state: Mutex::new(exec_state), exclusive }
+        })))
     }
+}
 
-    /// Plans, makes kernel objects and command buffers, and plans again without the nodes that the driver refuses to
-    /// record.
-    fn prepare(&self, flat: &Flat, asked: Options<'_>, loops: Loops) -> Result<ExecutableParts> {
-        let (mut denied, mut no_native) = (asked.denied.clone(), asked.no_native);
-        let (mut values, mut host_decided) = (None::<Values>, Vec::new());
-        let mut rounds = 0;
-        loop {
-            let options = Options { denied: &denied, no_native, ..asked };
-            let plan = plan::plan(&flat.tables.ir, self.device().caps(), &options)
-                .map_err(|error| self.plan_error(flat, error))?;
-            // Memory and kernel objects depend only on the graph, so a second plan has the same ones.
-            let made = match values.take() {
-                Some(values) if !values.guards.fit(&plan) => {
-                    return Err(FinalizeError::Defect { what: "another plan has other steps".to_owned() }.into());
-                }
-                Some(values) => values,
-                None => {
-                    let tables = arena::place(self, self.device(), &flat.tables, &plan.layout)?;
-                    let mut values = self.values(tables, flat, &plan)?;
-                    let Values { tables, objects, .. } = &mut values;
-                    let guards = Guards::new(self, self.device(), tables, &plan, loops, asked.profiled, objects);
-                    (values.guards, host_decided) = (Arc::new(guards.0), guards.1);
-                    values
-                }
-            };
-            if !plan.is_native() {
-                return Ok(ExecutableParts { plan, values: made, recorded: None, host_decided });
-            }
-            let refusal = match self.record_buffers(&plan, &made, asked.profiled) {
-                Ok(recorded) => {
-                    let recorded = Some(recorded);
-                    return Ok(ExecutableParts { plan, values: made, recorded, host_decided });
-                }
-                Err(Refusal::Function(node, text)) => {
-                    let node = Node::new(self.id(), flat.origins.of(node).node);
-                    return Err(FinalizeError::NativeCommand { node, text }.into());
-                }
-                Err(refusal) => refusal,
-            };
-            let reason = refusal.describe(|node| Node::new(self.id(), flat.origins.of(node).node));
-            // The program can do nothing about it, so it is a warning only if the program asked for command buffers.
-            let level = if asked.path == Path::Native { log::Level::Warn } else { log::Level::Info };
-            log::log!(
-                level,
-                "device `{}` refused to record: {reason}; clgraph replays these \
-                              nodes",
-                self.device().name()
-            );
-            values = Some(made);
-            rounds += 1;
-            match refusal {
-                Refusal::Nodes(nodes) if rounds < ROUNDS => {
-                    denied.extend(nodes.into_iter().map(|(node, error)| (node, PathReason::Refused(error))));
-                }
-                Refusal::Nodes(nodes) => {
-                    no_native =
-                        Some(nodes.first().map_or(PathReason::Unusable, |(_, error)| PathReason::Refused(*error)));
-                }
-                Refusal::All(Error::Driver(error)) => no_native = Some(PathReason::Refused(error)),
-                Refusal::All(_) | Refusal::Function(..) => no_native = Some(PathReason::Unusable),
-            }
-        }
-    }
-
-    fn record_buffers(&self, plan: &Plan, values: &Values, profiled: bool) -> Result<(DriverQueue, Recorded), Refusal> {
-        let properties = QueueProperties::new().profiling(profiled);
-        let queue = DriverQueue::with_properties(self, self.device(), properties).map_err(Refusal::All)?;
-        let recorded = record::record(plan, values, &queue, plan.chunk())?;
-        Ok((queue, recorded))
-    }
-
-    /// Makes the kernel objects.
-    fn values(&self, tables: Arc<Tables>, flat: &Flat, plan: &Plan) -> Result<Values> {
-        let state = &*tables;
-        let mut made = Objects(Vec::with_capacity(plan.objects.len()));
-        for spec in &plan.objects {
-            let kernel = &state.kernels[spec.kernel.index()];
-            let object = kernel
-                .with_args(self.device(), set_args(state, spec.args))
-                .map_err(|error| self.object_error(flat.origins.of(spec.first).node, kernel.name().to_owned(), error));
-            made.0.push(Some(Arc::new(object?)));
-        }
-        let objects = plan.steps.iter().map(|step| step.object.and_then(|object| made.0[object.index()].clone()));
-        let (objects, stale, guards) = (Objects(objects.collect()), Stale::default(), Arc::default());
-        Ok(Values { device: self.device().clone(), tables: Arc::clone(&tables), objects, stale, guards })
-    }
-
-    fn object_error(&self, first: NodeId, kernel: String, error: KernelObjectError) -> Error {
-        let node = Node::new(self.id(), first);
-        match error {
-            KernelObjectError::Argument { index, source } => {
-                FinalizeError::Argument { node, kernel, index, source }.into()
-            }
-            KernelObjectError::Create(Error::Driver(source)) => {
-                FinalizeError::Kernel { node, kernel, source: ProgramError::Driver(source) }.into()
-            }
-            KernelObjectError::Create(error) => error,
-        }
-    }
-
-    fn plan_error(&self, flat: &Flat, error: PlanError) -> Error {
-        let state = &*flat.tables;
-        let node = |id| Node::new(self.id(), flat.origins.of(id).node);
-        match error {
-            PlanError::Cycle(nodes) => {
-                let mut nodes: Vec<Node> = nodes.into_iter().map(node).collect();
-                // All commands of a sub-graph belong to one node.
-                nodes.dedup();
-                FinalizeError::Cycle { nodes }.into()
-            }
-            PlanError::NotRunnable { node: id, missing, kind } => {
-                let what = state.describe(id);
-                let device = self.device().name().to_owned();
-                FinalizeError::NotRunnable { node: node(id), what, device, missing, kind }.into()
-            }
-            PlanError::Conflict(first, second) => {
-                let (first_use, second_use) = state.describe_uses(first, second);
-                FinalizeError::Conflict { first: node(first), first_use, second: node(second), second_use }.into()
-            }
-            PlanError::Late { alloc, freed, node: late, why } => {
-                let alloc = node(state.ir.allocs[alloc.index()].node);
-                let (freed, is_free) = (node(freed), matches!(state.ir.command(late), Command::Free(_)));
-                let remedy = if is_free { "free it once" } else { "free it after all nodes that use it" };
-                FinalizeError::GraphMemoryFreed { alloc, freed, node: node(late), why, remedy }.into()
-            }
-            PlanError::Early { alloc, node: early } => {
-                let alloc = node(state.ir.allocs[alloc.index()].node);
-                FinalizeError::GraphMemoryNotAllocated { alloc, node: node(early) }.into()
-            }
-            PlanError::MemoryTooLarge => FinalizeError::MemoryTooLarge.into(),
-            PlanError::Defect(what) => FinalizeError::Defect { what }.into(),
-        }
-    }
+/// Returns the nodes with external events, by event.
+pub(in crate::exec) fn events_at(flat: &Flat) -> Vec<NodeId> {
+    let ir = &flat.tables.ir;
+    let event = |node: NodeId| match ir.command(node) {
+        Command::Event { event, .. } => Some((*event, node)),
+        _ => None,
+    };
+    let with_events = if ir.externals > 0 { Some(ir.ids()) } else { None };
+    let mut events: Vec<_> = with_events.into_iter().flatten().filter_map(event).collect();
+    // A pass may have given them another order.
+    events.sort_unstable_by_key(|(event, _)| *event);
+    events.into_iter().map(|(_, node)| node).collect()
 }

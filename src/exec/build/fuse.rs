@@ -18,6 +18,13 @@ use crate::opencl_c::source::ParamKind;
 use crate::quirks;
 use crate::report::fused::{FusedForm, FusedReport, NotFusedReport, WhyNotFused};
 
+/// A fused kernel, how it is launched, and what it is given.
+pub(in crate::exec) struct FusedLaunches {
+    pub(in crate::exec) kernel: Kernel,
+    pub(in crate::exec) grid: Grid,
+    pub(in crate::exec) needs: Vec<Need>,
+}
+
 /// What was fused, and why the rest was not.
 #[derive(Default)]
 pub(in crate::exec) struct Reports {
@@ -34,21 +41,28 @@ fn most_items(form: Form) -> u64 {
     }
 }
 
-/// Fuses what fits. Returns the graph to plan.
-pub(in crate::exec) fn fuse(flat: Flat, device: &Device, options: &Finalize, asked: Fuse) -> (Flat, Reports) {
+/// Fuses what fits. Returns the graph to plan, and the fused kernels in it.
+pub(in crate::exec) fn fuse(
+    flat: Flat,
+    device: &Device,
+    options: &Finalize,
+    asked: Fuse,
+) -> (Flat, Reports, Vec<FusedLaunches>) {
     let mut reports = Reports::default();
     let ir = &flat.tables.ir;
-    let launches = || ir.ids().filter(|node| matches!(ir.command(*node), Command::Kernel { .. }));
+    let mut launches = Vec::new();
+    let all = || ir.ids().filter(|node| matches!(ir.command(*node), Command::Kernel { .. }));
     let mut say = |node: NodeId, why: WhyNotFused| {
         reports.not_fused.push(NotFusedReport { node: flat.origins.of(node).node.index(), why });
     };
     match asked {
-        Fuse::Off => return (flat, reports),
-        Fuse::Now if options.updatable => launches().for_each(|node| say(node, WhyNotFused::Updatable)),
-        Fuse::Now if options.profiling => launches().for_each(|node| say(node, WhyNotFused::Profiled)),
+        Fuse::Off | Fuse::Auto => {}
+        Fuse::Now if options.updatable => all().for_each(|node| say(node, WhyNotFused::Updatable)),
+        Fuse::Now if options.profiling => all().for_each(|node| say(node, WhyNotFused::Profiled)),
         Fuse::Now => {
             let fusing = Fusing::new(&flat.tables, device, &mut say);
-            let chains = lower::chains(ir, device.caps().max_parameter_size, |node| fusing.pieces.get(&node));
+            let most = device.caps().max_parameter_size.saturating_sub(size_of::<u32>());
+            let chains = lower::chains(ir, most, |node| fusing.pieces.get(&node));
             let mut built = fusing.build(&chains, &mut say);
             let in_chain: FxHashSet<NodeId> = chains.chains.iter().flat_map(|chain| &chain.launches).copied().collect();
             fusing
@@ -67,15 +81,17 @@ pub(in crate::exec) fn fuse(flat: Flat, device: &Device, options: &Finalize, ask
                     let report = FusedReport { nodes: chain.launches.iter().map(node).collect(), form };
                     built.label = format!("fused: {report}").into();
                     reports.fused.push(report);
+                    let (kernel, grid, needs) = (built.kernel.clone(), built.grid, chain.needs.clone());
+                    launches.push(FusedLaunches { kernel, grid, needs });
                 }
             }
             if let Some(fused) = flat.fused(&chains, built) {
-                return (fused, reports);
+                return (fused, reports, launches);
             }
             reports.fused.clear();
         }
     }
-    (flat, reports)
+    (flat, reports, Vec::new())
 }
 
 /// The launches of a graph that fit.

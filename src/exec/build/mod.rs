@@ -16,6 +16,8 @@
 //! | `values.rs` | the current values of an executable: tables and kernel objects |
 //! | `guards.rs` | the loops whose turns can go ahead of their condition, and the guarded kernels of their bodies |
 //! | `fuse.rs` | which launches one kernel does, and these kernels |
+//! | `fused_tier.rs` | the fused form of an executable that is in use, built in the background |
+//! | `prepare.rs` | what comes after the passes: plan, memory, kernel objects, command buffers |
 //! | `loops.rs` | which loops are unrolled, how the others run, and how turns are counted |
 //! | `record.rs` | native segments of a plan as command buffers, one set for each set of queue properties |
 //!
@@ -25,8 +27,10 @@
 pub(in crate::exec) mod arena;
 pub(in crate::exec) mod finalize;
 mod fuse;
+mod fused_tier;
 pub(in crate::exec) mod guards;
 pub(in crate::exec) mod loops;
 pub(in crate::exec) mod options;
+mod prepare;
 pub(in crate::exec) mod record;
 pub(in crate::exec) mod values;

@@ -1,6 +1,7 @@
 //! The options of finalize, and the path that the program or the environment asks for.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use strum::VariantArray;
 
@@ -29,6 +30,7 @@ pub struct Finalize {
     pub(in crate::exec) tuning_cache: Option<PathBuf>,
     pub(in crate::exec) loops: Loops,
     pub(in crate::exec) fuse: Option<Fuse>,
+    pub(in crate::exec) fuse_after: Option<Duration>,
 }
 
 impl Finalize {
@@ -47,6 +49,7 @@ impl Finalize {
             tuning_cache: None,
             loops: Loops::Auto,
             fuse: None,
+            fuse_after: None,
         }
     }
 
@@ -142,8 +145,8 @@ impl Finalize {
         self
     }
 
-    /// Sets whether small launches are fused. Without this call they are not, unless the environment variable `CLGRAPH_FUSE` says
-    /// so. [`Report::fused`](crate::Report::fused) and [`Report::not_fused`](crate::Report::not_fused) say what became of
+    /// Sets whether small launches are fused. Without this call it is [`Fuse::Auto`], unless the environment variable `CLGRAPH_FUSE`
+    /// says otherwise. [`Report::fused`](crate::Report::fused) and [`Report::not_fused`](crate::Report::not_fused) say what became of
     /// each.
     ///
     /// ```
@@ -167,6 +170,14 @@ impl Finalize {
     /// ```
     pub const fn fuse(mut self, fuse: Fuse) -> Self {
         self.fuse = Some(fuse);
+        self
+    }
+
+    /// With [`Fuse::Auto`]: sets how long submissions run, all together, before fused kernels are built. Without this call it is ten
+    /// times as long as the last build in the process took, and 5 s before the first one. The environment variable
+    /// `CLGRAPH_FUSE_AFTER` counts, in milliseconds, only if the program does not call this.
+    pub const fn fuse_after(mut self, submissions: Duration) -> Self {
+        self.fuse_after = Some(submissions);
         self
     }
 
@@ -237,6 +248,12 @@ pub(in crate::exec) fn asked_loops(option: Loops) -> Result<Loops, SetupError> {
 pub enum Fuse {
     /// Each launch is a launch.
     Off,
+    /// The executable starts with launches. When its submissions have taken ten times as long as a build takes
+    /// ([`Finalize::fuse_after`]), the fused kernels are built on a thread in the background, and timed among the next submissions. They stay if they are faster. Nothing waits
+    /// for that, except the end of the process on some drivers. It needs the automatic path ([`Path::Auto`], with
+    /// [`autotune`](Finalize::autotune)); other executables, and those that can be [updated](Finalize::updatable) or that
+    /// [profile](Finalize::profiling), stay as they are. [`Report::fusing`](crate::Report::fusing) tells.
+    Auto,
     /// Fused kernels are built at finalize, which takes a second or more, on drivers with a cache of kernels for the first time
     /// only. Programs with the same launches share them. Executables that can be [updated](Finalize::updatable) or that
     /// [profile](Finalize::profiling) are not fused.
@@ -262,8 +279,20 @@ pub(in crate::exec) fn asked_fuse(option: Option<Fuse>) -> Result<Fuse, SetupErr
         Some(fuse) => return Ok(fuse),
         None => env::fuse(),
     };
-    let Some(given) = given else { return Ok(Fuse::Off) };
-    Fuse::named(&given).ok_or(SetupError::Environment { variable: "CLGRAPH_FUSE", given, allowed: "`off` or `now`" })
+    let Some(given) = given else { return Ok(Fuse::Auto) };
+    Fuse::named(&given).ok_or(SetupError::Environment {
+        variable: "CLGRAPH_FUSE",
+        given,
+        allowed: "`off`, `auto` or `now`",
+    })
+}
+
+/// Returns after how many nanoseconds of submissions fused kernels are built, if somebody says so.
+pub(in crate::exec) fn asked_fuse_after(option: Option<Duration>) -> Result<Option<u64>, SetupError> {
+    match option {
+        Some(after) => Ok(Some(u64::try_from(after.as_nanos()).unwrap_or(u64::MAX))),
+        None => env::fuse_after(),
+    }
 }
 
 impl Default for Finalize {

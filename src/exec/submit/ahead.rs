@@ -30,7 +30,7 @@ impl Deferred {
         values: &Values,
     ) -> Option<Result<()>> {
         let ControlKind::While { at_least_once, at_most } = control.kind else { return Some(Ok(())) };
-        let condition = guard.condition(values, &self.exec.fixed.plan).ok();
+        let condition = guard.condition(values, &self.exec().plan).ok();
         let body = guard.flow();
         // Since when the turns run that the host decided last, if it has not looked at the condition since.
         let (mut since, mut has_turned, mut batch) = (Instant::now(), false, 0);
@@ -125,13 +125,13 @@ impl Deferred {
 
     /// Brings the inputs of the body to where turns ahead find them.
     fn stage_inputs(&self, guard: &Guard, values: &Values) -> Result<()> {
-        let plan = &self.exec.fixed.plan;
+        let plan = &self.exec().plan;
         self.try_enqueue_with(|bindings| guard.stage_inputs(values, plan, bindings, &self.own)).map(drop)
     }
 
     /// Brings the results of the last turn to the host.
     fn read_results(&self, guard: &Guard, turn: &mut Turn, values: &Values) -> Result<()> {
-        let plan = &self.exec.fixed.plan;
+        let plan = &self.exec().plan;
         let last = self.try_enqueue_with(|bindings| guard.read_results(values, plan, bindings, &self.own))?;
         if last.is_some() {
             turn.last.clone_from(&last);
@@ -152,7 +152,7 @@ impl Deferred {
             drop(progress);
             return Err(self.failure());
         };
-        let elsewhere = self.exec.fixed.context.enqueue_elsewhere();
+        let elsewhere = self.exec().context.enqueue_elsewhere();
         let outcome = enqueue(&work.bindings);
         drop(elsewhere);
         outcome.map_err(|error| {

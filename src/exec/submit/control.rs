@@ -60,7 +60,7 @@ impl Deferred {
                 Ok(Next::Turn(body)) => first + body,
             };
             self.state.turn(body, 1);
-            if self.exec.fixed.plan.flows[body].tasks.is_empty() {
+            if self.exec().plan.flows[body].tasks.is_empty() {
                 // The condition is read behind the turn, which also flushes the queue.
                 let quiet = matches!(control.kind, ControlKind::While { .. });
                 turn = self.whole_turn(body, turn, quiet)?;
@@ -115,7 +115,7 @@ impl Deferred {
 
     /// Returns what the next turn of a loop without a condition waits for, and how many partitions are complete then.
     fn too_far_ahead(&self, turn: &Turn) -> Option<(DriverEvent, usize)> {
-        let exec = &self.exec.fixed;
+        let exec = self.exec();
         let progress = self.lock();
         // A queue is not filled without end.
         if progress.enqueued - progress.waited >= AHEAD
@@ -183,7 +183,7 @@ impl Deferred {
 
     /// Begins a turn of a body with host tasks: enqueues what waits for none.
     fn begin_turn(self: &Arc<Self>, body: usize, turn: Turn) -> Entered {
-        let flow = &self.exec.fixed.plan.flows[body];
+        let flow = &self.exec().plan.flows[body];
         let mut progress = self.lock();
         let Some(work) = &progress.work else { return Entered::Gone };
         let kept = work.snapshot.events_of(&flow.schedule);
@@ -206,7 +206,7 @@ impl Deferred {
 
     /// Waits for the last command of a branch or loop, if a host task waits for it.
     pub(super) fn settle(&self, at: TaskAt, last: Option<DriverEvent>) -> Result<()> {
-        let task = &self.exec.fixed.plan.flows[at.flow].tasks[at.task];
+        let task = &self.exec().plan.flows[at.flow].tasks[at.task];
         match last.filter(|_| !task.then_tasks.is_empty()) {
             Some(last) => {
                 let _waits = DeviceWait::begin();

@@ -28,17 +28,21 @@ use crate::cl::objects::queue::DriverQueue;
 use crate::error::{DriverError, Error, Result, SubmitError};
 use crate::exec::build::guards::Guard;
 use crate::exec::executable::Inner;
+use crate::exec::finalized::Finalized;
 use crate::exec::submit::blocker::Blocker;
 use crate::exec::submit::frames::{Frames, ROOT, TaskAt};
 use crate::exec::submit::interpreter::{self, Ends, Interpreter, Stopped, Want};
 use crate::exec::submit::submission_state::{self, SubmissionState};
 use crate::exec::submit::tasks::RunnableTask;
 use crate::exec::submit::work::Work;
+use crate::exec::tier::FusedPlan;
 use crate::plan::Flow;
 
 /// A submission that the host carries on.
 pub(in crate::exec) struct Deferred {
-    pub(in crate::exec) exec: Arc<Inner>,
+    pub(in crate::exec) executable: Arc<Inner>,
+    /// The plan that it carries out, if it is not the executable's first one.
+    fused: Option<Arc<FusedPlan>>,
     pub(in crate::exec) state: Arc<SubmissionState>,
     /// The executable's own queue.
     pub(in crate::exec) own: DriverQueue,
@@ -69,15 +73,16 @@ impl Deferred {
     /// `own` is the executable's own queue, and `blockers` the number of blockers that
     /// [`wait_for`](Self::wait_for) will be given.
     pub(in crate::exec) fn new(
-        exec: Arc<Inner>,
+        executable: Arc<Inner>,
         state: Arc<SubmissionState>,
         own: DriverQueue,
         blockers: usize,
         work: Box<Work>,
     ) -> Arc<Self> {
+        let (exec, fused) = (work.snapshot.planned(&executable.fixed), work.snapshot.fused.clone());
         let progress = DeferredProgress {
             entered: None,
-            frames: Frames::new(exec.fixed.plan.main(), work.snapshot.events_of(work.snapshot.schedule(&exec.fixed))),
+            frames: Frames::new(exec.plan.main(), work.snapshot.events_of(work.snapshot.schedule(exec))),
             last: None,
             work: Some(work),
             enqueued: 0,
@@ -85,7 +90,19 @@ impl Deferred {
             refused: false,
             failure: None,
         };
-        Arc::new(Self { exec, state, own, blockers: Countdown::new(blockers, ()), progress: Mutex::new(progress) })
+        Arc::new(Self {
+            executable,
+            fused,
+            state,
+            own,
+            blockers: Countdown::new(blockers, ()),
+            progress: Mutex::new(progress),
+        })
+    }
+
+    /// Returns the plan that the submission carries out, with what finalize fixed beside it.
+    pub(in crate::exec) fn exec(&self) -> &Finalized {
+        self.fused.as_ref().map_or(&self.executable.fixed, |form| &form.fixed)
     }
 
     /// Registers the blockers with the event reaper, or begins if there are none. The caller holds no lock: a blocker
@@ -169,7 +186,7 @@ impl Deferred {
             }
             _ => waits.push(entered),
         }
-        let exec = &self.exec;
+        let exec = &self.executable;
         let elsewhere = exec.fixed.context.enqueue_elsewhere();
         let mut exec_state = exec.lock_state();
         let mut exclusive = exec.exclusive.take();
@@ -206,13 +223,13 @@ impl Deferred {
     pub(in crate::exec) fn go_on(&self, progress: &mut DeferredProgress, at: usize) -> Vec<RunnableTask> {
         let Some(frame) = progress.frames.get_mut(at) else { return Vec::new() };
         let number = frame.flow;
-        let flow = &self.exec.fixed.plan.flows[number];
+        let flow = &self.exec().plan.flows[number];
         let mut frontier = std::mem::take(&mut frame.frontier);
         let runnable = frontier.go_on(flow, |partition| self.enqueue(progress, at, flow, partition));
         let entered = progress.entered.clone();
         let Some(frame) = progress.frames.get_mut(at) else { return Vec::new() };
         frame.frontier = frontier;
-        let schedule = progress.work.as_ref().map(|work| work.snapshot.schedule_of(&self.exec.fixed, number));
+        let schedule = progress.work.as_ref().map(|work| work.snapshot.schedule_of(self.exec(), number));
         let events = |task: usize| {
             let waits = schedule.and_then(|schedule| schedule.tasks.get(task)).map_or(&[][..], Vec::as_slice);
             let kept = |event: &u32| frame.kept.as_ref()?.event(*event as usize).cloned();
@@ -278,7 +295,7 @@ impl Deferred {
         guard: Option<&Guard>,
     ) -> bool {
         let DeferredProgress { work: Some(work), refused: false, .. } = progress else { return false };
-        let exec = &self.exec.fixed;
+        let exec = self.exec();
         if exec.plan.flows[body].steps.is_empty() {
             return true;
         }
@@ -313,9 +330,9 @@ impl Deferred {
         let DeferredProgress { work: Some(work), frames, .. } = progress else { return Ok(Ends::default()) };
         let Some(frame) = frames.get_mut(at) else { return Ok(Ends::default()) };
         let Work { snapshot, bindings, .. } = &**work;
-        let _elsewhere = self.exec.fixed.context.enqueue_elsewhere();
+        let _elsewhere = self.exec().context.enqueue_elsewhere();
         let kept = frame.kept.as_deref_mut();
-        let exec = &self.exec.fixed;
+        let exec = self.exec();
         what(Interpreter::new(exec, snapshot, bindings, &self.own, &NOTHING, want, kept).through(frame.flow))
     }
 
@@ -378,7 +395,7 @@ impl Deferred {
             work.bindings.slots.clear();
             work.retained.put(&mut work.bindings.inputs);
         }
-        let mut exclusive = self.exec.exclusive.take();
+        let mut exclusive = self.executable.exclusive.take();
         exclusive.each().for_each(|uses| uses.follows(&self.own, Some(last)));
         drop(exclusive);
         self.state.enqueued(self.own.clone(), last.clone(), other_ends);
@@ -397,11 +414,11 @@ impl Deferred {
             let (values, recorded) = (Arc::clone(&work.snapshot.values), work.snapshot.recorded.clone());
             let bindings = (work.bindings.slots.clone(), std::mem::take(&mut work.bindings.inputs));
             let all = std::iter::once(&self.own).chain(work.snapshot.others.iter());
-            let mut exclusive = self.exec.exclusive.take();
+            let mut exclusive = self.executable.exclusive.take();
             all.for_each(|queue| exclusive.each().for_each(|uses| uses.runs(queue, None)));
             drop(exclusive);
             work.retained.leak(error);
-            event_reaper::leak(error, (values, recorded, bindings, Arc::clone(&self.exec)));
+            event_reaper::leak(error, (values, recorded, bindings, Arc::clone(&self.executable)));
         }
         work.end(&self.state, failure.map_or_else(|| waited(outcome), Err));
     }

@@ -28,11 +28,12 @@ use crate::exec::submit::snapshot::{Set, Snapshot};
 use crate::exec::submit::submission_state::{ControlState, RetainedMemory, Stage, SubmissionState};
 use crate::exec::submit::user_event::ReservedUserEvent;
 use crate::exec::submit::work::Work;
+use crate::exec::tier::{Built, FUSED, Tier, Waiting};
 use crate::exec::tune::autotuner::Autotuner;
 use crate::exec::tune::cache::TuningCache;
 use crate::exec::update::editing::Editing;
 use crate::plan::{Path, Plan};
-use crate::report::TuningReport;
+use crate::report::{FusingState, TuningReport};
 
 /// What the submissions of one executable share. It is used under a lock, so code of the program must not run here:
 /// whatever has to be dropped or flushed is left in [`Leftovers`].
@@ -59,6 +60,7 @@ pub(in crate::exec) struct ExecutableState {
     pub(in crate::exec) autotuner: Autotuner,
     /// The cache for what the autotuner finds, if there is one.
     tuning_cache: Option<Arc<TuningCache>>,
+    pub(in crate::exec) tier: Tier,
     /// By result.
     rings: Vec<Ring>,
     /// The input of submissions in flight, oldest first. (Their result slots are in the rings.)
@@ -117,6 +119,7 @@ impl ExecutableState {
             recorded: Vec::new(),
             autotuner: Autotuner::new(&plan.strategies),
             tuning_cache,
+            tier: Tier::Off,
             rings,
             in_flight: VecDeque::new(),
             leftovers: Leftovers::default(),
@@ -180,10 +183,42 @@ impl ExecutableState {
         if self.autotuner.collect() {
             self.settled();
         }
+        if self.tier.is_due(self.autotuner.spent()) {
+            self.leftovers.build = self.tier.begin();
+        }
+    }
+
+    /// Has the fused form built when that is worth its time.
+    pub(in crate::exec) fn may_fuse(&mut self, waiting: Waiting) {
+        self.tier = Tier::Waiting(waiting);
+        self.autotuner.watch();
+    }
+
+    /// Takes the fused form, which is tried from now on.
+    pub(in crate::exec) fn has_fused_form(&mut self, built: Built) {
+        match built {
+            Ok(form) => {
+                self.tier = Tier::Ready { form: Arc::new(form), stays: false };
+                self.autotuner.offer(FUSED);
+            }
+            Err((state, why)) => {
+                self.tier = Tier::Ended(state, why);
+                self.autotuner.withdraw_unless_taken();
+            }
+        }
     }
 
     #[cold]
     fn settled(&mut self) {
+        if let Tier::Ready { form, stays } = &mut self.tier
+            && !*stays
+        {
+            *stays = !self.autotuner.withdraw_unless_taken();
+            if !*stays {
+                self.leftovers.fused = Some(Arc::clone(form));
+                self.tier = Tier::Ended(FusingState::NotFaster, Vec::new());
+            }
+        }
         if log::max_level() >= log::Level::Info
             && let Some(taken) = self.autotuner.report().strategies.iter().find(|strategy| strategy.taken)
         {
@@ -255,8 +290,7 @@ impl ExecutableState {
         if blockers.is_empty() && exec.plan.main().tasks.is_empty() {
             return Ok(Accepted::Enqueued(self.submit_now(exec, &mut exclusive, queue, waits, bindings, observed)?));
         }
-        let results = exec.held_results(bindings);
-        let (state, own, work) = self.defer(exec, &mut exclusive, queue, &waits, bindings, &blockers)?;
+        let (state, own, work, results) = self.defer(exec, &mut exclusive, queue, &waits, bindings, &blockers)?;
         Ok(Accepted::Deferred { state, own, work, results, blockers })
     }
 
@@ -386,7 +420,6 @@ impl ExecutableState {
         bindings: &mut SubmissionBindings,
         observed: bool,
     ) -> Result<Option<(Arc<SubmissionState>, Results)>> {
-        let results = if observed { exec.held_results(bindings) } else { None };
         let idle = exclusive.each().all(|uses| uses.is_idle());
         let strategy = self.autotuner.next(idle, waits.is_empty());
         let timer = strategy.1.clone();
@@ -407,6 +440,8 @@ impl ExecutableState {
             (queue.clone(), waits)
         };
         let snapshot = self.take_snapshot(exec, &target, strategy)?;
+        let exec = snapshot.planned(exec);
+        let results = if observed { exec.held_results(bindings) } else { None };
         let want = Want { first: observed, last: observed || wants_own };
         let outcome = self.enqueue(exec, exclusive, &snapshot, &target, waits, bindings, &retained, want);
         let last = || outcome.as_ref().map_or_else(|refused| refused.rest.clone(), |ends| ends.last.clone());
@@ -437,7 +472,7 @@ impl ExecutableState {
         waits: &Waits,
         bindings: &mut SubmissionBindings,
         blockers: &[Blocker],
-    ) -> Result<(Arc<SubmissionState>, DriverQueue, Box<Work>)> {
+    ) -> Result<(Arc<SubmissionState>, DriverQueue, Box<Work>, Results)> {
         let retained = RetainedMemory::place_for(&bindings.inputs);
         // A submission that waits for others is not timed.
         let idle = exclusive.each().all(|uses| uses.is_idle());
@@ -448,6 +483,8 @@ impl ExecutableState {
         let timer = strategy.1.clone();
         let own = self.own_queue(exec)?;
         let snapshot = self.take_snapshot(exec, &own, strategy)?;
+        let exec = snapshot.planned(exec);
+        let results = exec.held_results(bindings);
         let mut begin = Gates::default();
         blockers.iter().for_each(|blocker| begin.extend(&blocker.gates()));
         // It waits for what runs on other queues when it is launched.
@@ -472,7 +509,7 @@ impl ExecutableState {
         exclusive.each().for_each(|uses| uses.deferred = Some(Arc::clone(&state)));
         self.leftovers.timer = timer;
         let work = Box::new(Work { snapshot, entered, bindings: std::mem::take(bindings), retained, gate });
-        Ok((state, own, work))
+        Ok((state, own, work, results))
     }
 
     /// What must outlive the commands when the executable is dropped: host memory, memory with an address, and the
@@ -499,6 +536,6 @@ impl ExecutableState {
         }
         // Command buffers are dropped first: then they are not the last holders of their kernels, which they would
         // release oldest first. `user` is what shared memory asks whether it is in use.
-        Some((recorded, spare, Arc::clone(&self.values), host, user))
+        Some((recorded, spare, Arc::clone(&self.values), std::mem::take(&mut self.tier), host, user))
     }
 }

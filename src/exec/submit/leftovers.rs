@@ -9,6 +9,7 @@ use crate::exec::build::values::Old;
 use crate::exec::submit::bindings::SubmissionBindings;
 use crate::exec::submit::exclusive::ExclusiveUse;
 use crate::exec::submit::submission_state::{self, RetainedMemory};
+use crate::exec::tier::FusedPlan;
 use crate::exec::tune::autotuner::Times;
 use crate::exec::tune::cache::TuningCache;
 use crate::plan::Strategy;
@@ -29,6 +30,10 @@ pub(in crate::exec) struct Leftovers {
     pub(in crate::exec) timer: Option<Arc<CompletionTimer>>,
     /// What the autotuner found, and the cache to keep it in.
     pub(in crate::exec) found: Option<(Arc<TuningCache>, (Strategy, Times))>,
+    /// Has the fused form built.
+    pub(in crate::exec) build: Option<Arc<dyn Fn() + Send + Sync>>,
+    /// A fused form that is used no more. Commands that are enqueued already may still run.
+    pub(in crate::exec) fused: Option<Arc<FusedPlan>>,
 }
 
 impl Leftovers {
@@ -43,6 +48,12 @@ impl Leftovers {
         }
         if let Some(timer) = self.timer {
             timer.enqueued();
+        }
+        if let Some(fused) = self.fused {
+            exclusive.keep_until_idle(fused);
+        }
+        if let Some(build) = self.build {
+            build();
         }
         if let Some((tuning_cache, found)) = self.found {
             tuning_cache.keep(found);

@@ -12,6 +12,7 @@ use crate::exec::build::record::{self, Recorded, Refusal};
 use crate::exec::build::values::Values;
 use crate::exec::finalized::Finalized;
 use crate::exec::submit::executable_state::ExecutableState;
+use crate::exec::tier::{FusedPlan, Tier};
 use crate::plan::{Path, Strategy};
 
 /// Command buffers for queues with certain properties.
@@ -28,10 +29,19 @@ pub(in crate::exec) struct Snapshot {
     pub(in crate::exec) values: Arc<Values>,
     pub(in crate::exec) recorded: Option<Arc<Recorded>>,
     pub(in crate::exec) strategy: Strategy,
+    /// The plan to carry out, if it is not the executable's first one.
+    pub(in crate::exec) fused: Option<Arc<FusedPlan>>,
     /// The executable's own queues, for submissions that use several queues.
     pub(in crate::exec) others: Arc<[DriverQueue]>,
     /// The timer, if the submission is timed.
     pub(in crate::exec) timer: Option<Arc<CompletionTimer>>,
+}
+
+impl Snapshot {
+    /// Returns the plan that the submission carries out, with what finalize fixed beside it.
+    pub(in crate::exec) fn planned<'a>(&'a self, exec: &'a Finalized) -> &'a Finalized {
+        self.fused.as_ref().map_or(exec, |form| &form.fixed)
+    }
 }
 
 impl ExecutableState {
@@ -91,6 +101,13 @@ impl ExecutableState {
         queue: &DriverQueue,
         (mut strategy, mut timer): (Strategy, Option<Arc<CompletionTimer>>),
     ) -> Result<Snapshot> {
+        if strategy.fused {
+            if let Tier::Ready { form, .. } = &self.tier {
+                let (values, fused) = (Arc::clone(&form.values), Some(Arc::clone(form)));
+                return Ok(Snapshot { recorded: None, values, strategy, fused, others: Arc::default(), timer });
+            }
+            strategy.fused = false;
+        }
         let mut others = Arc::default();
         if strategy.path == Path::Queues {
             match self.other_queues(exec, strategy.queues - 1) {
@@ -106,7 +123,7 @@ impl ExecutableState {
         if recorded.is_none() {
             self.sync_arguments(exec);
         }
-        Ok(Snapshot { recorded, values: Arc::clone(&self.values), strategy, others, timer })
+        Ok(Snapshot { recorded, values: Arc::clone(&self.values), strategy, fused: None, others, timer })
     }
 
     /// Returns further in-order queues for submissions that use several queues. They are made when they are first

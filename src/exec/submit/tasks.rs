@@ -162,7 +162,7 @@ impl Deferred {
         }
         if let Some(frame) = progress.frames.get_mut(task.frame) {
             frame.failed |= !well;
-            frame.frontier.task_ended(&self.exec.fixed.plan.flows[task.flow], task.task, well);
+            frame.frontier.task_ended(&self.exec().plan.flows[task.flow], task.task, well);
         }
         let runnable = self.go_on(&mut progress, task.frame);
         let is_over = progress.frames.get(task.frame).is_none_or(|frame| frame.frontier.is_over());
@@ -245,7 +245,7 @@ impl Deferred {
     /// Records when a task ran, until now.
     fn log(&self, task: TaskAt, after: Option<DriverEvent>, begin: Instant) {
         if let Some(log) = self.state.log() {
-            log.host(self.exec.fixed.plan.flows[task.flow].first_task + task.task, after, begin);
+            log.host(self.exec().plan.flows[task.flow].first_task + task.task, after, begin);
         }
     }
 
@@ -280,11 +280,11 @@ impl Deferred {
 
     /// Returns the planned node of a task.
     pub(in crate::exec) fn task_node(&self, task: TaskAt) -> NodeId {
-        self.exec.fixed.plan.flows[task.flow].tasks[task.task].node
+        self.exec().plan.flows[task.flow].tasks[task.task].node
     }
 
     pub(in crate::exec) fn node(&self, task: TaskAt) -> Node {
-        self.exec.fixed.node(self.exec.fixed.origins.of(self.task_node(task)).node)
+        self.exec().node(self.exec().origins.of(self.task_node(task)).node)
     }
 
     /// Fails events that will never be completed, as soon as that is known.
@@ -321,7 +321,7 @@ impl Calling<'_> {
 
 impl TaskSubmission for Calling<'_> {
     fn result(&self, read: Port, scope: &Scope) -> Result<Arc<Slot>> {
-        let exec = &self.submission.exec.fixed;
+        let exec = self.submission.exec();
         let at = scope.result(&exec.ports, read)?.index();
         let place = exec.partitions_of.reads.get(at).copied();
         if !place.is_some_and(|(node, _)| exec.is_after(self.node, node)) {
@@ -350,7 +350,7 @@ impl TaskSubmission for Calling<'_> {
     }
 
     fn input(&self, write: Port, scope: &Scope, data: HostBytes) -> Result<()> {
-        let (exec, node) = (&self.submission.exec.fixed, write.node);
+        let (exec, node) = (self.submission.exec(), write.node);
         let (id, expected) = scope.input(&exec.ports, write)?;
         if data.len() != expected {
             return Err(SubmitError::InputSize { node, expected, given: data.len() }.into());

@@ -49,6 +49,12 @@ const AGAIN: (u32, u32) = (1 << 7, 1 << 16);
 const SOON: (u32, f64) = (1 << 10, 1.3);
 /// A time that is missing after so many submissions is given up.
 const PATIENCE: u32 = 256;
+/// If there is nothing to choose, and only the time of all submissions is wanted: the first one that is timed. Earlier ones take
+/// longer, because drivers compile kernels.
+const FIRST_LOOK: u32 = 4;
+/// (rounds, factor): after so many counted rounds, a fused form is left out if its best time is longer than the usual time of the
+/// fastest by this factor. Nothing is known of it before, and one that does not fit may take a hundred times as long.
+const HOPELESS: (usize, f64) = (2, 3.0);
 
 /// How long a submission took, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +87,12 @@ pub(in crate::exec) struct Autotuner {
     strikes: u8,
     /// The strategy before a trial that such checks have begun.
     before_trial: Option<usize>,
+    /// How long all submissions took, in nanoseconds, as far as is known from those that were timed.
+    spent: u64,
+    /// Whether `spent` is wanted: submissions are timed although there is nothing to choose.
+    watches: bool,
+    /// The number of the submission that was looked at last.
+    looked_at: u32,
 }
 
 #[derive(Debug)]
@@ -130,7 +142,10 @@ enum For {
         strategy: usize,
         round: usize,
     },
-    Look,
+    /// It stands for so many submissions.
+    Look {
+        for_: u32,
+    },
 }
 
 impl Autotuner {
@@ -152,7 +167,54 @@ impl Autotuner {
             submissions: 0,
             strikes: CHECKS_BEFORE_TRIAL.0,
             before_trial: None,
+            spent: 0,
+            watches: false,
+            looked_at: 0,
         }
+    }
+
+    /// Times some submissions although there is nothing to choose, because [`spent`](Self::spent) is wanted.
+    pub(in crate::exec) fn watch(&mut self) {
+        self.watches = true;
+        if matches!(self.phase, Phase::Fixed) {
+            self.phase = Phase::Settled { look: FIRST_LOOK, again: u32::MAX, strikes: 0 };
+        }
+    }
+
+    /// Returns how long all submissions took, in nanoseconds, as far as is known from those that were timed.
+    pub(in crate::exec) fn spent(&self) -> u64 {
+        self.spent
+    }
+
+    /// Adds a strategy, which is tried soon.
+    pub(in crate::exec) fn offer(&mut self, strategy: Strategy) {
+        self.watches = false;
+        self.strategies.push(Tried { strategy, unusable: false, times: Vec::new() });
+        match &mut self.phase {
+            // The first submission of the executable begins a trial.
+            Phase::New => {}
+            Phase::Settled { again, .. } => *again = 1,
+            // What is timed now is of no use any more.
+            Phase::Fixed | Phase::Trying { .. } => {
+                self.running.clear();
+                self.phase = Phase::Settled { look: LOOK, again: 1, strikes: 0 };
+            }
+        }
+    }
+
+    /// Takes back the strategy that was [offered](Self::offer) if it was not the fastest in the trial that has ended now, or if it
+    /// is never to come. Returns whether it is gone.
+    pub(in crate::exec) fn withdraw_unless_taken(&mut self) -> bool {
+        self.watches = false;
+        if self.strategies[self.now].strategy.fused {
+            return false;
+        }
+        self.strategies.retain(|tried| !tried.strategy.fused);
+        if self.strategies.len() == 1 {
+            (self.phase, self.linked) = (Phase::Fixed, false);
+            self.running.clear();
+        }
+        true
     }
 
     /// Starts with a strategy that was found earlier. Returns whether the list has this strategy.
@@ -192,7 +254,8 @@ impl Autotuner {
             Phase::Settled { look, again, .. } => {
                 (*look, *again) = (look.saturating_sub(1), again.saturating_sub(1));
                 let looks = *look == 0;
-                if *again == 0 && self.begin_trial() { None } else { looks.then_some(For::Look) }
+                let for_ = self.submissions.wrapping_sub(self.looked_at);
+                if *again == 0 && self.begin_trial() { None } else { looks.then_some(For::Look { for_ }) }
             }
         };
         let what = match wanted {
@@ -208,8 +271,9 @@ impl Autotuner {
                 rest.pop();
                 strategy
             }
-            (For::Look, Phase::Settled { look, .. }) => {
+            (For::Look { .. }, Phase::Settled { look, .. }) => {
                 *look = LOOK;
+                self.looked_at = self.submissions;
                 self.now
             }
             _ => self.now,
@@ -263,11 +327,15 @@ impl Autotuner {
     /// Notes a time, or that it will never come.
     fn took(&mut self, what: For, times: Option<CompletionTimes>) {
         let times = times.map(|times| self.times(times));
+        if let Some(times) = times {
+            let for_ = if let For::Look { for_ } = what { u64::from(for_) } else { 1 };
+            self.spent = self.spent.saturating_add(times.total.saturating_mul(for_));
+        }
         match (what, times) {
             (For::Round { strategy, round }, Some(times)) if round > 1 => {
                 self.strategies[strategy].times.push((round, times))
             }
-            (For::Look, Some(times)) => self.looked(times),
+            (For::Look { .. }, Some(times)) => self.looked(times),
             _ => {}
         }
         self.next_round();
@@ -311,7 +379,8 @@ impl Autotuner {
     /// Begins a trial, and returns whether there is anything to try.
     fn begin_trial(&mut self) -> bool {
         let usual = self.strategies[self.now].total().filter(|_| self.before_trial.is_none() && self.again <= SOON.0);
-        let is_near = |tried: &Tried| usual.is_none_or(|usual| tried.total().is_some_and(|is| is <= usual * SOON.1));
+        // What was never timed is tried.
+        let is_near = |tried: &Tried| usual.is_none_or(|usual| tried.total().is_none_or(|is| is <= usual * SOON.1));
         let left = (0..self.strategies.len())
             .filter(|strategy| !self.strategies[*strategy].unusable && is_near(&self.strategies[*strategy]));
         let left: Vec<usize> = left.collect();
@@ -334,11 +403,12 @@ impl Autotuner {
         let Phase::Trying { rest, round, left } = &mut self.phase else { return };
         let times = if usual < SHORT.0 { SHORT.1 } else { 1 };
         let slower = LEFT_OUT.iter().rev().find(|(rounds, _)| *round > *rounds * times);
-        if let Some((_, slower)) = slower {
-            left.retain(|strategy| {
-                *strategy == fastest || self.strategies[*strategy].best().is_some_and(|best| best <= usual * slower)
-            });
-        }
+        let hopeless = (*round > HOPELESS.0).then_some(HOPELESS.1);
+        left.retain(|strategy| {
+            let tried = &self.strategies[*strategy];
+            let slower = slower.map(|(_, slower)| *slower).or(hopeless.filter(|_| tried.strategy.fused));
+            *strategy == fastest || slower.is_none_or(|slower| tried.best().is_some_and(|best| best <= usual * slower))
+        });
         if *round > ROUNDS * times || left.len() == 1 {
             // If times change without a change of the fastest strategy, trials become rarer.
             self.strikes = match self.before_trial.take() {
@@ -378,6 +448,7 @@ impl Autotuner {
 
     pub(in crate::exec) fn state(&self) -> TuningState {
         match self.phase {
+            _ if self.strategies.len() == 1 => TuningState::Fixed,
             Phase::Fixed => TuningState::Fixed,
             Phase::New | Phase::Trying { .. } => TuningState::Trying,
             Phase::Settled { .. } => TuningState::Settled,
@@ -392,6 +463,7 @@ impl Autotuner {
                 path: strategy.path,
                 commands_per_buffer: Some(strategy.chunk).filter(|chunk| *chunk > 0),
                 queues: Some(strategy.queues).filter(|queues| *queues > 0),
+                fused: strategy.fused,
                 taken: at == self.now,
                 timed: tried.times.len(),
                 host_nanos: times.map(|times| times.host),

@@ -96,6 +96,7 @@ impl TuningCache {
             "path": <&str>::from(strategy.path),
             "commands_per_buffer": strategy.chunk,
             "queues": strategy.queues,
+            "fused": strategy.fused,
             "host_nanos": times.host,
             "total_nanos": times.total,
             "day": day,
@@ -192,7 +193,8 @@ fn strategy(entry: &Value) -> Option<(Strategy, Times)> {
     let path = entry.get("path").and_then(Value::as_str)?;
     let path = Path::named(path).filter(|path| *path != Path::Auto)?;
     let size = |name: &str| usize::try_from(number(entry, name)?).ok();
-    let strategy = Strategy { path, chunk: size("commands_per_buffer")?, queues: size("queues")? };
+    let fused = entry.get("fused").and_then(Value::as_bool).unwrap_or(false);
+    let strategy = Strategy { path, chunk: size("commands_per_buffer")?, queues: size("queues")?, fused };
     Some((strategy, Times { host: number(entry, "host_nanos")?, total: number(entry, "total_nanos")? }))
 }
 

@@ -7,9 +7,9 @@ use quickcheck::{TestResult, quickcheck};
 use super::*;
 use crate::plan::Path;
 
-const REPLAY: Strategy = Strategy { path: Path::Replay, chunk: 0, queues: 0 };
-const GATED: Strategy = Strategy { path: Path::Gated, chunk: 0, queues: 0 };
-const LONG: Strategy = Strategy { path: Path::Native, chunk: 1024, queues: 0 };
+const REPLAY: Strategy = Strategy { path: Path::Replay, chunk: 0, queues: 0, fused: false };
+const GATED: Strategy = Strategy { path: Path::Gated, chunk: 0, queues: 0, fused: false };
+const LONG: Strategy = Strategy { path: Path::Native, chunk: 1024, queues: 0, fused: false };
 const ALL: [Strategy; 3] = [REPLAY, GATED, LONG];
 
 /// A fake driver. A function gives the microseconds of each submission: the host's, and all.
@@ -302,4 +302,67 @@ quickcheck! {
         driver.submit(200);
         TestResult::from_bool(driver.autotuner.strategy() == GATED)
     }
+}
+
+const FUSED: Strategy = Strategy { fused: true, ..REPLAY };
+
+#[test]
+fn without_a_choice_submissions_are_timed_only_as_long_as_somebody_wants_to_know() {
+    let mut driver = Driver::new(&[REPLAY], |_, at| (1, if at == 0 { 1_000_000 } else { 100 }));
+    driver.submit(500);
+    assert_eq!((driver.timed(), driver.autotuner.spent()), (0, 0));
+    driver.autotuner.watch();
+    driver.submit(1);
+    let before = driver.taken.len();
+    driver.submit(1000);
+    let timed = driver.timed();
+    assert!((10..=40).contains(&timed), "{timed}");
+    let spent = driver.autotuner.spent() / 100_000;
+    assert!((900..=1000).contains(&spent), "{spent}");
+    assert_eq!((driver.autotuner.state(), before), (TuningState::Fixed, 501));
+    // Nothing is to be had: as before.
+    assert!(driver.autotuner.withdraw_unless_taken());
+    driver.submit(1000);
+    assert_eq!(driver.timed(), timed);
+}
+
+#[test]
+fn an_offer_is_tried_and_taken_or_withdrawn() {
+    for (fused, is_taken, most_tried) in [(50, true, 100), (99, false, 100), (120, false, 100), (2000, false, 4)] {
+        for strategies in [&ALL[..1], &ALL[..]] {
+            let takes = move |strategy: Strategy, _| match strategy {
+                FUSED => (10, fused),
+                REPLAY => (10, 100),
+                _ => (10, 300),
+            };
+            let mut driver = Driver::new(strategies, takes);
+            driver.autotuner.watch();
+            driver.submit(300);
+            driver.autotuner.offer(FUSED);
+            let before = driver.autotuner.settled;
+            while driver.autotuner.settled == before {
+                driver.submit(1);
+            }
+            assert_eq!(driver.autotuner.withdraw_unless_taken(), !is_taken, "{fused} {}", strategies.len());
+            let tried = driver.taken.iter().filter(|(strategy, _)| strategy.fused).count();
+            assert!(tried <= most_tried, "{tried} of {fused}");
+            driver.submit(20);
+            assert_eq!(driver.taken.last().unwrap().0, if is_taken { FUSED } else { REPLAY });
+            let timed = driver.timed();
+            driver.submit(1000);
+            // With one strategy left, nothing is timed any more.
+            assert_eq!(driver.timed() == timed, !is_taken && strategies.len() == 1);
+        }
+    }
+}
+
+#[test]
+fn an_offer_that_is_never_built_leaves_nothing() {
+    let mut driver = Driver::new(&ALL, |_, _| (10, 100));
+    driver.autotuner.watch();
+    driver.submit(5);
+    assert!(driver.autotuner.withdraw_unless_taken());
+    driver.submit(1000);
+    assert_eq!(driver.autotuner.state(), TuningState::Settled);
+    assert_eq!(driver.autotuner.strategies.len(), 3);
 }

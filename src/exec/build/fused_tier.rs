@@ -1,0 +1,167 @@
+//! Builds the fused form of an executable in the background, and runs its kernels once with no launch in them: drivers compile a
+//! kernel when it is first enqueued.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Instant;
+
+use crate::cl::commands::enqueue::{self, To, Waits};
+use crate::cl::completion::background;
+use crate::cl::completion::user_code::log_later;
+use crate::cl::memory::region::AsRegion;
+use crate::cl::objects::buffer::Buffer;
+use crate::cl::objects::context::{Context, InContext};
+use crate::cl::objects::device::Device;
+use crate::cl::objects::kernel_object::KernelObjectError;
+use crate::cl::objects::queue::{DriverQueue, QueueProperties};
+use crate::command::Arg;
+use crate::error::{Error, Result};
+use crate::exec::build::finalize::events_at;
+use crate::exec::build::fuse::{self, FusedLaunches};
+use crate::exec::build::loops;
+use crate::exec::build::options::{Finalize, Fuse, Loops};
+use crate::exec::build::prepare::{ExecutableParts, Home};
+use crate::exec::executable::Inner;
+use crate::exec::finalized::{Finalized, PartitionsOf};
+use crate::exec::tier::{self, Built, FusedPlan};
+use crate::graph::{CurrentValues, Flat, Ports};
+use crate::handles::GraphId;
+use crate::lower::Need;
+use crate::plan::{Conflicts, MemoryOptions, Options, Path};
+use crate::quirks;
+use crate::report::Report;
+use crate::report::fused::FusingState;
+
+/// Builds the fused form of an executable in the background. The caller holds no lock.
+pub(in crate::exec) fn start(executable: &Weak<Inner>, loops: Loops) {
+    let Some(inner) = executable.upgrade() else { return };
+    let of = Weak::clone(executable);
+    let holds_the_end = quirks::crashes_if_it_builds_at_the_end(inner.fixed.device.caps());
+    let runs = background::run(holds_the_end, move || {
+        let begun = Instant::now();
+        // The executable may be dropped meanwhile.
+        let Some(parts) = of.upgrade().map(|inner| Parts::of(&inner, loops)) else { return };
+        let built = parts.build();
+        tier::build_took(begun.elapsed().as_nanos());
+        if let Some(inner) = of.upgrade() {
+            let mut exec_state = inner.lock_state();
+            exec_state.has_fused_form(built);
+            let leftovers = exec_state.leftovers();
+            drop(exec_state);
+            leftovers.run(&inner.exclusive);
+        }
+    });
+    if !runs {
+        let mut exec_state = inner.lock_state();
+        let spent = exec_state.autotuner.spent();
+        exec_state.tier.put_off(spent.saturating_add(spent / 8 + 1));
+    }
+}
+
+/// What a build needs of an executable.
+struct Parts {
+    context: Context,
+    device: Device,
+    graph: GraphId,
+    id: u64,
+    flat: Flat,
+    ports: Arc<Ports>,
+    report: Report,
+    loops: Loops,
+}
+
+impl Parts {
+    fn of(inner: &Inner, loops: Loops) -> Self {
+        let fixed = &inner.fixed;
+        Self {
+            context: fixed.context.clone(),
+            device: fixed.device.clone(),
+            graph: fixed.graph,
+            id: fixed.id,
+            flat: inner.flat().again(),
+            ports: Arc::clone(&fixed.ports),
+            report: fixed.report.clone(),
+            loops,
+        }
+    }
+
+    fn build(self) -> Built {
+        let Self { context, device, graph, id, flat, ports, mut report, loops } = self;
+        let options = Finalize::new();
+        let (flat, rolled) = loops::unroll(flat, &options, loops);
+        let (flat, reports, launches) = fuse::fuse(flat, &device, &options, Fuse::Now);
+        if reports.fused.is_empty() {
+            return Err((FusingState::Nothing, reports.not_fused));
+        }
+        let made = warm_up(&context, &device, &launches).and_then(|()| {
+            let (align, limit) = context.buffer_limits();
+            let asked = Options {
+                path: Path::Replay,
+                from_environment: false,
+                denied: &BTreeMap::new(),
+                no_native: None,
+                chunk: None,
+                autotune: false,
+                updatable: false,
+                parameters: &[],
+                profiled: false,
+                // They were looked for when the executable was finalized.
+                conflicts: Conflicts::Allowed,
+                memory: MemoryOptions { align, limit, share: false },
+            };
+            Home { graph, context: &context, device: &device }.prepare(&flat, asked, loops)
+        });
+        let ExecutableParts { plan, values, .. } = match made {
+            Ok(parts) => parts,
+            Err(error) => {
+                log_later!(Debug, "{error}: an executable is not fused");
+                return Err((FusingState::Refused, reports.not_fused));
+            }
+        };
+        (report.fused, report.not_fused) = (reports.fused, reports.not_fused);
+        report.take_plan(&flat, &plan);
+        let has_tasks = !plan.main().tasks.is_empty();
+        let fixed = Finalized {
+            topology: Arc::clone(&flat.tables.ir.topology),
+            events_at: events_at(&flat),
+            controls: rolled.controls(graph, &flat, has_tasks).into(),
+            rolled: None,
+            unrolled: Vec::new(),
+            reachable: Mutex::default(),
+            id,
+            graph,
+            partitions_of: PartitionsOf::new(&flat.tables.ir, &plan),
+            context,
+            device,
+            plan,
+            origins: flat.origins,
+            ports,
+            report,
+            updatable: None,
+            names: None,
+        };
+        Ok(FusedPlan { fixed, values: Arc::new(values) })
+    }
+}
+
+/// Runs fused kernels without their launches, on memory that nothing else uses.
+fn warm_up(context: &impl InContext, device: &Device, launches: &[FusedLaunches]) -> Result<()> {
+    let scratch = Buffer::<u64>::new(context, 1)?;
+    let mem = scratch.region().mem;
+    let queue = DriverQueue::with_properties(context, device, QueueProperties::default())?;
+    let zeros = [0; 1024];
+    for FusedLaunches { kernel, grid, needs } in launches {
+        let arg = |need: &Need| match need {
+            Need::Memory(_) => Arg::Memory(&mem),
+            need => Arg::Value(&zeros[..need.size().min(zeros.len())]),
+        };
+        let none = std::iter::once(Arg::Value(&zeros[..4]));
+        let object = kernel.with_args(device, needs.iter().map(arg).chain(none)).map_err(|error| match error {
+            KernelObjectError::Create(error) => error,
+            KernelObjectError::Argument { source, .. } => Error::from(source),
+        })?;
+        let to = To { queue: &queue, waits: &Waits::NONE, event: false };
+        enqueue::kernel(&to, &object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref())?;
+    }
+    queue.finish()
+}
