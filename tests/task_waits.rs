@@ -268,6 +268,161 @@ fn a_late_signal_at_the_end_of_a_chain_is_refused() {
     middle.wait_for(LONG).unwrap();
 }
 
+/// What is before the node of a submission that completes an event: it waits for another event.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Before {
+    Node,
+    NodeAndTask,
+    Call,
+    Future,
+    CallInLoop,
+    FutureInLoop,
+}
+
+/// A submission that completes `second` after something in it has waited for `first`. Returns when that has begun, if
+/// the submission is accepted.
+fn passes_on(
+    bench: &Bench,
+    queue: &Queue,
+    before: Before,
+    first: &UserEvent,
+    second: &UserEvent,
+) -> Result<Submission> {
+    let graph = bench.graph();
+    if matches!(before, Before::Node | Before::NodeAndTask) {
+        let waits = graph.wait_event().add().unwrap();
+        let mut signals = graph.signal_event().after(waits);
+        if before == Before::NodeAndTask {
+            signals = signals.after(graph.host_task(|_| ()).after(waits).add().unwrap());
+        }
+        let signals = signals.add().unwrap();
+        let executable = graph.finalize(Finalize::new()).unwrap();
+        return executable.submit_to(queue).with_event(&waits, first).with_signal(&signals, second).submit();
+    }
+    let (event, effect) = (first.clone(), something(bench));
+    let effect = effect.submit_to(&bench.another_queue(false)).after(first).submit().unwrap();
+    let (begins, begun) = mpsc::channel();
+    let task = move |_: &HostTaskContext<'_>| -> Result<()> {
+        let _ = begins.send(());
+        match before {
+            Before::Future | Before::FutureInLoop => block_on(&effect, || ()),
+            _ => event.wait(),
+        }
+    };
+    let last = if matches!(before, Before::CallInLoop | Before::FutureInLoop) {
+        let body = bench.graph();
+        body.host_task(task).add().unwrap();
+        graph.repeat(2, &body.finalize(Finalize::new()).unwrap()).add().unwrap().node()
+    } else {
+        graph.host_task(task).add().unwrap()
+    };
+    let signals = graph.signal_event().after(last).add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let run = executable.submit_to(queue).with_signal(&signals, second).submit()?;
+    begun.recv().unwrap();
+    // The tests accept that its wait has begun, and that it has not.
+    bench.let_threads_run();
+    Ok(run)
+}
+
+/// Starts a host task that waits for an event, in one of several ways.
+fn waits_for(bench: &Bench, queue: &Queue, event: &UserEvent, by_future: bool, in_loop: bool) -> Submission {
+    let (event, (begins, begun)) = (event.clone(), mpsc::channel());
+    let effect = something(bench).submit_to(&bench.another_queue(false)).after(&event).submit().unwrap();
+    let task = move |_: &HostTaskContext<'_>| -> Result<()> {
+        let _ = begins.send(());
+        if by_future { block_on(&effect, || ()) } else { event.wait() }
+    };
+    let (graph, body) = (bench.graph(), bench.graph());
+    if in_loop {
+        body.host_task(task).add().unwrap();
+        graph.repeat(2, &body.finalize(Finalize::new()).unwrap()).add().unwrap();
+    } else {
+        graph.host_task(task).add().unwrap();
+    }
+    let run = graph.finalize(Finalize::new()).unwrap().submit(queue).unwrap();
+    begun.recv().unwrap();
+    bench.let_threads_run();
+    run
+}
+
+/// Asserts that of what closes a circle something was refused, and that all of it ends when that one is not there.
+fn ends_without_what_is_refused(what: &str, all: [Result<Submission>; 3], of_refused: &UserEvent) {
+    let is_refused = |outcome: &Result<Submission>| match outcome {
+        Err(Error::Submit(SubmitError::UserEventAwaited)) => true,
+        Err(error) => panic!("{what}: {error}"),
+        Ok(_) => false,
+    };
+    let was_refused = all.iter().any(is_refused);
+    if was_refused {
+        of_refused.complete().unwrap();
+    }
+    let outcomes = all.into_iter().flatten().map(|run| run.wait_for(LONG));
+    let failed: Vec<String> = outcomes.filter_map(|outcome| outcome.err().map(|error| error.to_string())).collect();
+    let reason = SubmitError::OwnSubmission.to_string();
+    // Either is enough, and one failure may make others fail.
+    assert_eq!(failed.is_empty(), was_refused, "{what}: {failed:?}");
+    assert!(failed.iter().all(|text| text.contains(&reason)), "{what}: {failed:?}");
+}
+
+/// Rule H1: a task waits for an event that a submission completes after it has waited for another one, half-way. What would
+/// complete the other one after the task is refused, whatever comes last.
+#[test]
+fn a_circle_over_what_is_before_a_signal_is_refused() {
+    use Before::{Call, CallInLoop, Future, FutureInLoop, Node, NodeAndTask};
+    let bench = Bench::new();
+    for before in [Node, NodeAndTask, Call, Future, CallInLoop, FutureInLoop] {
+        for (by_future, in_loop, signal_first) in [
+            (false, false, false),
+            (true, false, false),
+            (false, true, false),
+            (true, true, false),
+            (false, false, true),
+            (true, false, true),
+        ] {
+            let what = format!("{before:?}, by future: {by_future}, in a loop: {in_loop}, {signal_first}");
+            let (own, other) = (bench.another_queue(false), bench.another_queue(false));
+            let (first, second) = (UserEvent::new(&bench.queue).unwrap(), UserEvent::new(&bench.queue).unwrap());
+            let (late, signal) = signaller(&bench);
+            let late = || late.submit_to(&own).with_signal(&signal, &first).submit();
+            if signal_first {
+                let waits = waits_for(&bench, &own, &second, by_future, in_loop);
+                let late = late();
+                let passes = passes_on(&bench, &other, before, &first, &second);
+                ends_without_what_is_refused(&what, [Ok(waits), late, passes], &second);
+            } else {
+                let passes = passes_on(&bench, &other, before, &first, &second);
+                let waits = waits_for(&bench, &own, &second, by_future, in_loop);
+                ends_without_what_is_refused(&what, [passes, Ok(waits), late()], &first);
+            }
+        }
+    }
+}
+
+/// Rule H1: a submission that completes one event beside its wait for another, and a third one after it. What completes the
+/// other one after the first closes no circle, whichever comes first.
+#[test]
+fn a_signal_beside_a_wait_of_its_submission_is_not_refused() {
+    let bench = Bench::new();
+    for late_first in [false, true] {
+        let (own, other) = (bench.another_queue(false), bench.another_queue(false));
+        let [first, second, third] = [(); 3].map(|()| UserEvent::new(&bench.queue).unwrap());
+        let graph = bench.graph();
+        let beside = graph.signal_event().add().unwrap();
+        let waits = graph.wait_event().add().unwrap();
+        let after = graph.signal_event().after(waits).add().unwrap();
+        let executable = graph.finalize(Finalize::new()).unwrap();
+        let run = || {
+            let run = executable.submit_to(&own).with_event(&waits, &first);
+            run.with_signal(&beside, &second).with_signal(&after, &third).submit().unwrap()
+        };
+        let late = || passes_on(&bench, &other, Before::NodeAndTask, &second, &first).unwrap();
+        let all = if late_first { [late(), run()] } else { [run(), late()] };
+        all.iter().for_each(|run| run.wait_for(LONG).unwrap());
+        third.wait().unwrap();
+    }
+}
+
 /// Rule H1: events that two submissions complete for each other, half-way: nothing is refused.
 #[test]
 fn signals_half_way_are_not_refused() {

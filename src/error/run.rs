@@ -425,10 +425,12 @@ pub enum SubmitError {
          it: make a new user event"
     )]
     UserEventInUse,
-    /// A host task waits for a user event that this submission completes, but the submission begins only after the task.
+    /// A host task waits for a user event, or for what comes after it, and this submission completes the event only after
+    /// the task: because it begins after it, or because its node waits for something that comes after it.
     #[error(
-        "a host task waits for a user event that this submission completes, but the submission comes after that task: \
-         submit to another queue, or submit before the task waits"
+        "a host task waits, itself or by way of another submission, for a user event that this submission would complete \
+         only after that task: let something complete the event that does not come after the task, such as a submission \
+         to another queue, or submit before the task waits"
     )]
     UserEventAwaited,
     /// The function of a native command made a call that is forbidden there.

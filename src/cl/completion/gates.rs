@@ -41,9 +41,9 @@ struct Closed {
     /// For a gate that stands for all gates that a barrier comes after, and is open when they are: how many of these,
     /// from the oldest on, have to be looked at. The newer ones were open.
     stands_for: Option<usize>,
-    /// For a user event that a submission completes: what has to open before that submission begins. It may complete the
-    /// event long before its own gate opens.
-    begins_after: Option<Gates>,
+    /// For a user event that a submission completes: what has to open before it does so, which may be long before its own
+    /// gate opens. Waits of its host tasks that run before are among the waits of the event: see [`Wait::begin`].
+    completed_after: Option<Gates>,
 }
 
 fn closed() -> MutexGuard<'static, ClosedGates> {
@@ -92,11 +92,48 @@ impl ClosedGates {
     }
 
     fn remove(&mut self, gate: GateId) {
-        let Some(Closed { after, waits, polls, begins_after, .. }) = self.gates.remove(&gate) else { return };
+        let Some(Closed { after, waits, polls, completed_after, .. }) = self.gates.remove(&gate) else { return };
         self.forget_names(&after.0);
         self.forget_names(&waits);
         self.forget_names(&polls);
-        self.forget_names(&begins_after.unwrap_or_default().0);
+        self.forget_names(&completed_after.unwrap_or_default().0);
+    }
+
+    /// Returns whether one of some user events would be completed only after itself, if each is completed after the gates
+    /// with it.
+    fn closes_circle(&self, events: &[(GateId, Gates)]) -> bool {
+        let own: BTreeMap<GateId, &Gates> = events.iter().map(|(event, after)| (*event, after)).collect();
+        let mut later = events.iter().flat_map(|(_, after)| &after.0);
+        // Mostly nothing waits for any of them.
+        if !own.keys().any(|event| self.named.contains_key(event)) && !later.any(|gate| own.contains_key(gate)) {
+            return false;
+        }
+        // Each gate is left when all that has to open before it was looked at. Until then it is on the way to them.
+        let mut ahead: Vec<(GateId, bool)> = own.keys().map(|event| (*event, false)).collect();
+        let (mut is_on_the_way, mut links) = (BTreeMap::new(), Vec::new());
+        while let Some((gate, leaves)) = ahead.pop() {
+            if leaves {
+                is_on_the_way.insert(gate, false);
+                continue;
+            }
+            match is_on_the_way.get(&gate) {
+                Some(true) => return true,
+                Some(false) => continue,
+                None => {}
+            }
+            let entry = self.gates.get(&gate);
+            match (own.get(&gate), entry) {
+                (Some(after), _) => links.extend_from_slice(&after.0),
+                (None, Some(Closed { completed_after: Some(after), .. })) => links.extend_from_slice(&after.0),
+                (None, Some(entry)) => links.extend_from_slice(&entry.after.0),
+                (None, None) => {}
+            }
+            entry.into_iter().for_each(|entry| entry.add_waits(&mut links, true));
+            is_on_the_way.insert(gate, true);
+            ahead.push((gate, true));
+            ahead.extend(links.drain(..).map(|next| (next, false)));
+        }
+        false
     }
 
     fn name(&mut self, gates: &[GateId]) {
@@ -197,6 +234,11 @@ impl Closed {
     /// Adds the gates that have to open before this one can.
     fn add_links(&self, to: &mut Vec<GateId>, polls: bool) {
         to.extend_from_slice(&self.after.0);
+        self.add_waits(to, polls);
+    }
+
+    /// Adds the gates that host tasks of its submission wait for.
+    fn add_waits(&self, to: &mut Vec<GateId>, polls: bool) {
         to.extend_from_slice(&self.waits);
         if polls {
             to.extend_from_slice(&self.polls);
@@ -234,21 +276,29 @@ pub(in crate::cl) enum Circle {
 /// another task that waits for this one's submission, by whatever way, and is waited for by it, is found.
 #[derive(Debug)]
 pub(in crate::cl) struct Wait {
-    /// The gates of the submissions whose tasks wait on this thread.
+    /// The gates of the submissions whose tasks wait on this thread, and of the user events that they complete later.
     own: SmallVec<[GateId; 2]>,
     of: Gates,
     by: By,
 }
 
 impl Wait {
-    /// Begins a wait. Returns the circle if the gates would open only after one of the task's own.
-    pub(in crate::cl) fn begin(own: SmallVec<[GateId; 2]>, of: &Gates, by: By) -> Result<Self, Circle> {
+    /// Begins a wait. Returns the circle if the gates would open only after one of the task's own. `later` are the user
+    /// events that its submission completes after the task: they are completed after the wait too, and those that would
+    /// complete what the task waits for must know.
+    pub(in crate::cl) fn begin(
+        mut own: SmallVec<[GateId; 2]>,
+        later: &Gates,
+        of: &Gates,
+        by: By,
+    ) -> Result<Self, Circle> {
         // Checked and registered under one lock: of two tasks that begin to wait for each other, one is refused.
         let mut closed = closed();
         let closes = |polls| own.iter().any(|gate| of.come_after_in(&closed, *gate, polls));
         if closes(true) {
             return Err(if closes(false) { Circle::OfCalls } else { Circle::OfFutures });
         }
+        own.extend_from_slice(&later.0);
         for gate in &own {
             if let Some(entry) = closed.gates.get_mut(gate) {
                 entry.waits_by(by).extend_from_slice(&of.0);
@@ -283,34 +333,19 @@ pub(crate) fn close(gate: GateId, after: Gates) {
     closed().add(gate, &after);
 }
 
-/// Registers the gates of user events that a submission completes, which begins after some gates. Returns false, and does
-/// nothing, if one of these can open only after one of the events: a host task waits for it, or for what comes after it.
-pub(crate) fn complete_by(events: &[GateId], submission: GateId, begins_after: &Gates) -> bool {
+/// Registers the gates of user events that a submission completes, each after some gates. Returns false, and does nothing, if
+/// one of these can open only after the event: a host task waits for it, or for what comes after it.
+pub(crate) fn complete_by(events: &[(GateId, Gates)], submission: GateId) -> bool {
     // All are looked at before one is registered: another wait must not see a submission that is refused.
     let mut closed = closed();
-    if events.iter().any(|event| begins_after.0.binary_search(event).is_ok()) {
+    if closed.closes_circle(events) {
         return false;
     }
-    let is_named = events.iter().any(|event| closed.named.contains_key(event));
-    let begin = if is_named { &begins_after.0[..] } else { &[] };
-    let (mut ahead, mut seen) = (begin.to_vec(), BTreeSet::new());
-    while let Some(next) = ahead.pop() {
-        if events.contains(&next) {
-            return false;
-        }
-        match closed.gates.get(&next) {
-            Some(before) if seen.insert(next) => match &before.begins_after {
-                Some(begin) => ahead.extend_from_slice(&begin.0),
-                None => before.add_links(&mut ahead, true),
-            },
-            _ => {}
-        }
-    }
-    for event in events {
+    for (event, after) in events {
         closed.add(*event, &Gates::of(submission));
-        closed.name(&begins_after.0);
+        closed.name(&after.0);
         let entry = closed.gates.entry(*event).or_default();
-        if let Some(old) = entry.begins_after.replace(begins_after.clone()) {
+        if let Some(old) = entry.completed_after.replace(after.clone()) {
             closed.forget_names(&old.0);
         }
     }

@@ -2,6 +2,7 @@
 //! refused.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cl::completion::gates::{By, Circle, GateId, Gates, Wait};
@@ -10,8 +11,10 @@ use crate::error::SubmitError;
 /// The number of a call of the function of a host task. No two calls have the same.
 pub(in crate::cl) type CallId = u64;
 
+/// Returns the gates of the user events that a submission completes after a host task. It is called only if the task waits.
+pub(crate) type LaterEvents = Arc<dyn Fn() -> Gates + Send + Sync>;
+
 /// A function of the user that clgraph calls.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum UserFunction {
     /// A host task.
     Task {
@@ -23,6 +26,8 @@ enum UserFunction {
         queue: Option<usize>,
         /// The gate that the submission opens when it has ended.
         gate: Option<GateId>,
+        /// None if it completes no events.
+        later: Option<LaterEvents>,
     },
     /// A function that runs once at a time, with the gate of the call.
     Function(GateId),
@@ -51,10 +56,15 @@ pub(crate) struct ReentrancyGuard(());
 
 impl ReentrancyGuard {
     /// Enters a host task of a submission that holds a queue.
-    pub(crate) fn task(submission: usize, queue: Option<usize>, gate: Option<GateId>) -> Self {
+    pub(crate) fn task(
+        submission: usize,
+        queue: Option<usize>,
+        gate: Option<GateId>,
+        later: Option<LaterEvents>,
+    ) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let call = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self::new(UserFunction::Task { submission, call, queue, gate })
+        Self::new(UserFunction::Task { submission, call, queue, gate, later })
     }
 
     /// Enters a function that runs once at a time.
@@ -92,7 +102,7 @@ pub(crate) fn is_outside() -> bool {
 
 /// Returns an error inside a native command, where the call would take locks that are already held.
 pub(crate) fn check_call() -> Result<(), SubmitError> {
-    if any(|within| *within == UserFunction::Native) { Err(SubmitError::InsideNativeCommand) } else { Ok(()) }
+    if any(|within| matches!(within, UserFunction::Native)) { Err(SubmitError::InsideNativeCommand) } else { Ok(()) }
 }
 
 /// Returns an error inside a task of the submission that the call would wait for.
@@ -124,7 +134,12 @@ pub(crate) fn check_gates(gates: &Gates) -> Result<(), SubmitError> {
 /// open only after the submission of such a task.
 pub(in crate::cl) fn begin_wait(gates: &Gates, by: By) -> Result<Wait, Circle> {
     let own = RUNNING.try_with(|all| all.borrow().iter().filter_map(UserFunction::gate).collect());
-    Wait::begin(own.unwrap_or_default(), gates, by)
+    let later =
+        |within: &UserFunction| if let UserFunction::Task { later, .. } = within { later.clone() } else { None };
+    let later = RUNNING.try_with(|all| all.borrow().iter().filter_map(later).collect::<Vec<_>>());
+    let mut events = Gates::default();
+    later.iter().flatten().for_each(|later| events.extend(&later()));
+    Wait::begin(own.unwrap_or_default(), &events, gates, by)
 }
 
 /// Returns whether a task runs on this thread whose submission holds a queue.

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::cl::completion::gates::{self, GateId, Gates};
 use crate::cl::memory::host::Slot;
-use crate::error::Error;
+use crate::error::{Error, SubmitError};
 use crate::exec::submit::blocker::Blocker;
 use crate::exec::submit::submission_state::Inputs;
 use crate::exec::submit::user_event::ReservedUserEvent;
@@ -55,6 +56,35 @@ impl External {
 }
 
 impl SubmissionBindings {
+    /// Returns the gates of the events that the submission completes, with the numbers of their nodes.
+    pub(in crate::exec) fn signals(&self) -> impl Iterator<Item = (usize, GateId)> {
+        self.events.iter().enumerate().filter_map(|(at, event)| Some((at, event.signal()?.gate()?)))
+    }
+
+    /// A submission with this gate is to complete its events: what waits for one of them waits for the submission. It begins
+    /// after some gates, and `is_after` says whether the first of two nodes is after the second. Returns an error if a
+    /// host task waits for an event that is completed only after that task.
+    pub(in crate::exec) fn complete_by(
+        &self,
+        submission: Option<GateId>,
+        begin: &Gates,
+        is_after: impl Fn(usize, usize) -> bool,
+    ) -> Result<(), SubmitError> {
+        let Some(submission) = submission else { return Ok(()) };
+        let mut events: Vec<(usize, GateId, Gates)> =
+            self.signals().map(|(at, gate)| (at, gate, begin.clone())).collect();
+        if events.is_empty() {
+            return Ok(());
+        }
+        let waits = self.events.iter().enumerate().filter_map(|(at, event)| Some((at, event.blocker()?.gates())));
+        for (wait, gates) in waits.filter(|(_, gates)| !gates.is_empty()) {
+            let later = events.iter_mut().filter(|(signal, ..)| is_after(*signal, wait));
+            later.for_each(|(.., after)| after.extend(&gates));
+        }
+        let events: Vec<(GateId, Gates)> = events.into_iter().map(|(_, gate, after)| (gate, after)).collect();
+        if gates::complete_by(&events, submission) { Ok(()) } else { Err(SubmitError::UserEventAwaited) }
+    }
+
     /// Fails the events that are not complete yet.
     pub(in crate::exec) fn fail_events(&mut self, error: &Error) {
         for event in self.events.drain(..) {

@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::cl::commands::enqueue::{self, NOTHING, Waits};
 use crate::cl::completion::countdown::Countdown;
 use crate::cl::completion::event_reaper;
+use crate::cl::completion::gates::GateId;
 use crate::cl::completion::workers;
 use crate::cl::objects::event::{CommandStatus, DriverEvent};
 use crate::cl::objects::queue::DriverQueue;
@@ -36,6 +37,7 @@ use crate::exec::submit::submission_state::{self, SubmissionState};
 use crate::exec::submit::tasks::RunnableTask;
 use crate::exec::submit::work::Work;
 use crate::exec::tier::FusedPlan;
+use crate::ir::NodeId;
 use crate::plan::Flow;
 
 /// A submission that the host carries on.
@@ -46,6 +48,8 @@ pub(in crate::exec) struct Deferred {
     pub(in crate::exec) state: Arc<SubmissionState>,
     /// The executable's own queue.
     pub(in crate::exec) own: DriverQueue,
+    /// The gates of the events that it completes, with their nodes.
+    pub(in crate::exec) signals: Arc<[(NodeId, GateId)]>,
     blockers: Countdown<(), Error>,
     progress: Mutex<DeferredProgress>,
 }
@@ -80,6 +84,7 @@ impl Deferred {
         work: Box<Work>,
     ) -> Arc<Self> {
         let (exec, fused) = (work.snapshot.planned(&executable.fixed), work.snapshot.fused.clone());
+        let signals = work.bindings.signals().map(|(at, gate)| (exec.events_at[at], gate)).collect();
         let progress = DeferredProgress {
             entered: None,
             frames: Frames::new(exec.plan.main(), work.snapshot.events_of(work.snapshot.schedule(exec))),
@@ -90,14 +95,8 @@ impl Deferred {
             refused: false,
             failure: None,
         };
-        Arc::new(Self {
-            executable,
-            fused,
-            state,
-            own,
-            blockers: Countdown::new(blockers, ()),
-            progress: Mutex::new(progress),
-        })
+        let (blockers, progress) = (Countdown::new(blockers, ()), Mutex::new(progress));
+        Arc::new(Self { executable, fused, state, own, signals, blockers, progress })
     }
 
     /// Returns the plan that the submission carries out, with what finalize fixed beside it.

@@ -26,7 +26,6 @@ use crate::exec::submit::leftovers::Leftovers;
 use crate::exec::submit::result_slots::Ring;
 use crate::exec::submit::snapshot::{Set, Snapshot};
 use crate::exec::submit::submission_state::{ControlState, RetainedMemory, Stage, SubmissionState};
-use crate::exec::submit::user_event::ReservedUserEvent;
 use crate::exec::submit::work::Work;
 use crate::exec::tier::{Built, FUSED, Tier, Waiting};
 use crate::exec::tune::autotuner::Autotuner;
@@ -494,8 +493,8 @@ impl ExecutableState {
         let has_tasks = !exec.plan.main().tasks.is_empty();
         let HeldQueue { entered, gate, id, after_gate } = hold(queue, waits, gates, has_tasks, Hold::Event)?;
         begin.extend(&entered.gates());
-        let signals = bindings.events.iter().filter_map(External::signal);
-        if let Err(error) = ReservedUserEvent::all_come_after(signals, id, &begin) {
+        let is_after = |node: usize, of: usize| exec.is_after(exec.events_at[node], exec.events_at[of]);
+        if let Err(error) = bindings.complete_by(id, &begin, is_after) {
             self.leftovers.gates.push(gate);
             return Err(error.into());
         }

@@ -10,7 +10,7 @@ use crate::cl::completion::completion_time::CompletionTimer;
 use crate::cl::completion::event_reaper;
 use crate::cl::completion::gates::{GateId, Gates};
 use crate::cl::completion::polled::TaskGuard;
-use crate::cl::completion::reentrancy::{self, ReentrancyGuard};
+use crate::cl::completion::reentrancy::{self, LaterEvents, ReentrancyGuard};
 use crate::cl::completion::user_code::log_later;
 use crate::cl::completion::workers::{self, WaitGuard};
 use crate::cl::memory::host::HostBytes;
@@ -204,9 +204,9 @@ impl SubmissionState {
         self.turns_of(flow) > 0
     }
 
-    /// A host task of the submission runs on this thread.
-    pub(in crate::exec) fn enter_task(self: &Arc<Self>) -> TaskGuard {
-        TaskGuard::new(ReentrancyGuard::task(Arc::as_ptr(self).addr(), self.queue, self.gate))
+    /// A host task of the submission runs on this thread. `later` tells which user events come after it.
+    pub(in crate::exec) fn enter_task(self: &Arc<Self>, later: Option<LaterEvents>) -> TaskGuard {
+        TaskGuard::new(ReentrancyGuard::task(Arc::as_ptr(self).addr(), self.queue, self.gate, later))
     }
 
     /// Returns an error if a function of the program would wait for itself.

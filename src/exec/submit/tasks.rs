@@ -13,6 +13,8 @@ use std::time::Instant;
 use smallvec::SmallVec;
 
 use crate::cl::completion::event_reaper;
+use crate::cl::completion::gates::Gates;
+use crate::cl::completion::reentrancy::LaterEvents;
 use crate::cl::completion::workers::{self, DeviceWait};
 use crate::cl::memory::host::{Completed, HostBytes, Slot};
 use crate::cl::memory::map::Lost;
@@ -208,7 +210,7 @@ impl Deferred {
             }
             Some(What::Function(function)) => {
                 self.state.staged(None);
-                let _inside = self.state.enter_task();
+                let _inside = self.state.enter_task(self.later_events(task));
                 let (node, begin) = (self.node(task), Instant::now());
                 let calling = Calling { submission: self, at: task, node: self.task_node(task), lost: OnceCell::new() };
                 let outcome = function.call(&calling);
@@ -240,6 +242,20 @@ impl Deferred {
                 Called::Ended(Ok(()))
             }
         }
+    }
+
+    /// Returns what tells which events the submission completes after a task. None if it completes none.
+    fn later_events(self: &Arc<Self>, task: TaskAt) -> Option<LaterEvents> {
+        if self.signals.is_empty() {
+            return None;
+        }
+        let (this, task) = (Arc::clone(self), self.task_node(task));
+        Some(Arc::new(move || {
+            let mut gates = Gates::default();
+            let later = this.signals.iter().filter(|(node, _)| this.exec().is_after(*node, task));
+            later.for_each(|(_, gate)| gates.extend(&Gates::of(*gate)));
+            gates
+        }))
     }
 
     /// Records when a task ran, until now.

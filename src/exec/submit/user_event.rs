@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::cl::completion::gates::{self, GateId, Gates};
+use crate::cl::completion::gates::{self, GateId};
 use crate::cl::completion::reentrancy;
 use crate::cl::objects::context::{Context, InContext};
 use crate::cl::objects::event::Gate;
@@ -118,8 +118,10 @@ impl UserEvent {
 
     /// Blocks until the event has ended.
     ///
-    /// For waits inside host tasks, a submission counts as completing its events at its end, although it may complete them
-    /// earlier: so a host task must not wait for an event of a submission of which another part waits for that task.
+    /// For a host task that begins to wait, a submission counts as completing its events at its end, although it may
+    /// complete them earlier: so a host task must not wait for an event of a submission of which another part waits for
+    /// that task. What would close a circle after the wait has begun is refused if the event were completed too late:
+    /// [`SubmitError::UserEventAwaited`].
     ///
     /// # Errors
     /// [`SubmitError::UserEvent`] if the event failed; the error of the submission that was to complete it;
@@ -223,17 +225,8 @@ impl ReservedUserEvent {
         Ok(Self(event.clone()))
     }
 
-    /// A submission with this gate is to complete the events. Host tasks that wait for one of them wait for that
-    /// submission. Returns an error if the submission begins after such a task.
-    pub(in crate::exec) fn all_come_after<'a>(
-        all: impl Iterator<Item = &'a Self>,
-        submission: Option<GateId>,
-        begin: &Gates,
-    ) -> Result<(), SubmitError> {
-        let Some(submission) = submission else { return Ok(()) };
-        let events: Vec<GateId> = all.filter_map(|event| event.0.0.state.gate()).collect();
-        let is_right = events.is_empty() || gates::complete_by(&events, submission, begin);
-        if is_right { Ok(()) } else { Err(SubmitError::UserEventAwaited) }
+    pub(in crate::exec) fn gate(&self) -> Option<GateId> {
+        self.0.0.state.gate()
     }
 
     pub(in crate::exec) fn end(self, outcome: Result<(), Error>) {

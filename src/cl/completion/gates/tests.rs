@@ -147,20 +147,74 @@ fn gates_that_nothing_names_are_not_looked_for() {
     close(gate(1), Gates::of(gate(0)));
     close(gate(1), Gates::of(gate(0)));
     assert_eq!((named(0), named(1)), (Some(1), None));
-    assert!(complete_by(&[gate(2)], gate(1), &Gates::of(gate(0))));
+    assert!(complete_by(&[(gate(2), Gates::of(gate(0)))], gate(1)));
     assert_eq!((named(0), named(1)), (Some(2), Some(1)));
-    assert!(complete_by(&[gate(2)], gate(1), &Gates::default()), "another submission completes it");
+    assert!(complete_by(&[(gate(2), Gates::default())], gate(1)), "another submission completes it");
     assert_eq!((named(0), named(1)), (Some(1), Some(1)));
-    assert!(!complete_by(&[gate(9), gate(0)], gate(2), &Gates::of(gate(1))), "gate 1 opens after gate 0");
+    assert!(!complete_by(&[9, 0].map(|event| (gate(event), Gates::of(gate(1)))), gate(2)), "gate 1 opens after gate 0");
     assert!(!closed().gates.contains_key(&gate(9)), "all of them are completed by it, or none");
-    let wait = Wait::begin(SmallVec::from_slice(&[gate(0)]), &Gates::of(gate(3)), By::Call).unwrap();
+    let wait = Wait::begin(SmallVec::from_slice(&[gate(0)]), &Gates::default(), &Gates::of(gate(3)), By::Call).unwrap();
     assert_eq!(named(3), Some(1));
-    assert!(!complete_by(&[gate(3)], gate(2), &Gates::of(gate(1))), "gate 0 opens after gate 3, which is waited for");
+    assert!(!complete_by(&[(gate(3), Gates::of(gate(1)))], gate(2)), "gate 0 opens after gate 3, which is waited for");
     drop(wait);
     assert_eq!(named(3), None);
-    assert!(complete_by(&[gate(3)], gate(2), &Gates::of(gate(1))));
+    assert!(complete_by(&[(gate(3), Gates::of(gate(1)))], gate(2)));
     (0..4).for_each(|number| open(gate(number)));
     assert!((0..4).all(|number| named(number).is_none()));
+}
+
+/// An event is completed half-way: after what is before its node, and not after the rest of its submission.
+#[test]
+fn events_are_completed_after_what_is_before_their_nodes() {
+    let gate = |number: u64| FIRST + 850_000 + number;
+    let complete = |event: u64, after: &[u64], by: u64| {
+        let mut gates = Gates::default();
+        after.iter().for_each(|after| gates.extend(&Gates::of(gate(*after))));
+        complete_by(&[(gate(event), gates)], gate(by))
+    };
+    let wait = |own: u64, later: &[u64], of: u64| {
+        let mut events = Gates::default();
+        later.iter().for_each(|event| events.extend(&Gates::of(gate(*event))));
+        Wait::begin(SmallVec::from_slice(&[gate(own)]), &events, &Gates::of(gate(of)), By::Call)
+    };
+    // Submission 0 has a task that waits for event 10, which submission 1 completes. Submission 1 waits for event 11.
+    (0..3).for_each(|number| close(gate(number), Gates::default()));
+    for is_before in [true, false] {
+        let waits = wait(0, &[], 10).unwrap();
+        assert!(complete(10, if is_before { &[11] } else { &[] }, 1));
+        assert_eq!(complete(11, &[0], 2), !is_before, "submission 2 comes after the task");
+        drop(waits);
+        [10, 11].iter().for_each(|event| open(gate(*event)));
+    }
+    // The same where a task of submission 1 waits, before it completes the event or not.
+    for is_before in [true, false] {
+        let waits = wait(0, &[], 10).unwrap();
+        assert!(complete(10, &[], 1));
+        let other = wait(1, if is_before { &[10] } else { &[] }, 11).unwrap();
+        assert_eq!(complete(11, &[0], 2), !is_before);
+        drop((waits, other));
+        [10, 11].iter().for_each(|event| open(gate(*event)));
+    }
+    // A submission whose second event comes after what comes after its first one.
+    assert!(complete(11, &[10], 2));
+    let both = |first: u64, second: u64| {
+        let event = |event: u64, after: u64| (gate(event), Gates::of(gate(after)));
+        complete_by(&[event(10, first), event(12, second)], gate(1))
+    };
+    assert!(!both(12, 11) && !both(11, 10) && both(0, 11));
+    [10, 11, 12].iter().for_each(|event| open(gate(*event)));
+    // A long chain is followed without recursion.
+    let far = |number: u64| 1_000_000 + number;
+    for number in 0..100_000 {
+        close(gate(far(number)), Gates::default());
+        assert!(complete(far(number), &[far(number + 1)], 1));
+    }
+    let waits = wait(0, &[], far(0)).unwrap();
+    assert!(!complete(far(100_000), &[0], 2) && complete(far(100_000), &[], 2));
+    drop(waits);
+    (0..100_001).for_each(|number| open(gate(far(number))));
+    (0..3).for_each(|number| open(gate(number)));
+    assert!([0, 1, 2, 10, 11, 12].iter().all(|number| !closed().named.contains_key(&gate(*number))));
 }
 
 /// Rule E3: a long chain is followed without recursion.

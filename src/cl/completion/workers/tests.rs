@@ -55,7 +55,7 @@ fn where_threads_are_short_what_a_task_waits_for_goes_first() {
         gates::close(awaited, Gates::default());
         let ((waits, waiting), (go, gone), (free, freed)) = (channel(), channel::<()>(), channel::<()>());
         let waiter = move || {
-            let _inside = reentrancy::ReentrancyGuard::task(1, None, Some(own));
+            let _inside = reentrancy::ReentrancyGuard::task(1, None, Some(own), None);
             let waiting = WaitGuard::within(workers, &Gates::of(awaited), By::Call);
             waits.send(waiting.is_ok()).unwrap();
             gone.recv().unwrap();
