@@ -371,31 +371,36 @@ fn ends_without_what_is_refused(what: &str, all: [Result<Submission>; 3], of_ref
 fn a_circle_over_what_is_before_a_signal_is_refused() {
     use Before::{Call, CallInLoop, Future, FutureInLoop, Node, NodeAndTask};
     let bench = Bench::new();
-    for before in [Node, NodeAndTask, Call, Future, CallInLoop, FutureInLoop] {
-        for (by_future, in_loop, signal_first) in [
-            (false, false, false),
-            (true, false, false),
-            (false, true, false),
-            (true, true, false),
-            (false, false, true),
-            (true, false, true),
-        ] {
-            let what = format!("{before:?}, by future: {by_future}, in a loop: {in_loop}, {signal_first}");
-            let (own, other) = (bench.another_queue(false), bench.another_queue(false));
-            let (first, second) = (UserEvent::new(&bench.queue).unwrap(), UserEvent::new(&bench.queue).unwrap());
-            let (late, signal) = signaller(&bench);
-            let late = || late.submit_to(&own).with_signal(&signal, &first).submit();
-            if signal_first {
-                let waits = waits_for(&bench, &own, &second, by_future, in_loop);
-                let late = late();
-                let passes = passes_on(&bench, &other, before, &first, &second);
-                ends_without_what_is_refused(&what, [Ok(waits), late, passes], &second);
-            } else {
-                let passes = passes_on(&bench, &other, before, &first, &second);
-                let waits = waits_for(&bench, &own, &second, by_future, in_loop);
-                ends_without_what_is_refused(&what, [passes, Ok(waits), late()], &first);
+    let ways = [(false, false), (true, false), (false, true), (true, true)];
+    // Refused futures take their time, so all are tried at once.
+    std::thread::scope(|scope| {
+        for before in [Node, NodeAndTask, Call, Future, CallInLoop, FutureInLoop] {
+            for (by_future, in_loop) in ways {
+                let bench = &bench;
+                scope.spawn(move || {
+                    [false, true].map(|signal_first| circle(bench, before, by_future, in_loop, signal_first));
+                });
             }
         }
+    });
+}
+
+/// A circle of three: a host task that waits, what completes its event after another one, and what completes that after the task.
+fn circle(bench: &Bench, before: Before, by_future: bool, in_loop: bool, signal_first: bool) {
+    let what = format!("{before:?}, by future: {by_future}, in a loop: {in_loop}, signal first: {signal_first}");
+    let (own, other) = (bench.another_queue(false), bench.another_queue(false));
+    let (first, second) = (UserEvent::new(&bench.queue).unwrap(), UserEvent::new(&bench.queue).unwrap());
+    let (late, signal) = signaller(bench);
+    let late = || late.submit_to(&own).with_signal(&signal, &first).submit();
+    if signal_first {
+        let waits = waits_for(bench, &own, &second, by_future, in_loop);
+        let late = late();
+        let passes = passes_on(bench, &other, before, &first, &second);
+        ends_without_what_is_refused(&what, [Ok(waits), late, passes], &second);
+    } else {
+        let passes = passes_on(bench, &other, before, &first, &second);
+        let waits = waits_for(bench, &own, &second, by_future, in_loop);
+        ends_without_what_is_refused(&what, [passes, Ok(waits), late()], &first);
     }
 }
 
@@ -668,6 +673,60 @@ fn a_future_that_is_polled_and_not_awaited_refuses_no_wait() {
             block_on(future, || ()).unwrap();
         }
     }
+}
+
+/// Rule H1: an executor may poll for others in a host task: a future that would wait for that task, or for what comes after
+/// it. That is no error, if the one who awaits it polls it later.
+#[test]
+fn a_future_that_a_task_polls_for_another_one_is_not_refused() {
+    let bench = Bench::new();
+    for after in [false, true] {
+        let (own, other, third) = (bench.another_queue(false), bench.another_queue(false), bench.another_queue(false));
+        let slot: Arc<OnceLock<Submission>> = Arc::default();
+        let awaited = Arc::clone(&slot);
+        let (hands_over, handed) = mpsc::channel();
+        let task = move |_: &HostTaskContext<'_>| {
+            let mut future = awaited.wait().into_future();
+            for _ in 0..3 {
+                let polled = Pin::new(&mut future).poll(&mut Context::from_waker(Waker::noop()));
+                assert!(polled.is_pending(), "{polled:?}");
+            }
+            hands_over.send(future).unwrap();
+        };
+        let run = own.enqueue_host_task(task, &[]).unwrap();
+        let awaits = move |_: &HostTaskContext<'_>| block_on(handed.recv().unwrap(), || ());
+        let awaits = other.enqueue_host_task(awaits, &[]).unwrap();
+        slot.set(if after { something(&bench).submit_to(&third).after(&run).submit().unwrap() } else { run.clone() })
+            .unwrap();
+        run.wait_for(LONG).unwrap();
+        awaits.wait_for(LONG).unwrap();
+    }
+}
+
+/// Rule H1: who polls in vain is woken for the poll that is refused, once for a future, however often it was polled.
+#[test]
+fn a_future_that_closes_a_circle_is_refused_when_it_is_polled_again() {
+    let bench = Bench::new();
+    let own = bench.another_queue(false);
+    let slot: Arc<OnceLock<Submission>> = Arc::default();
+    let itself = Arc::clone(&slot);
+    let task = move |_: &HostTaskContext<'_>| {
+        let mut futures = [(); 50].map(|()| itself.wait().into_future());
+        let waker = Waker::from(Arc::new(Unparks(std::thread::current())));
+        loop {
+            let polls = futures.iter_mut().map(|one| Pin::new(one).poll(&mut Context::from_waker(&waker)));
+            let ready: Vec<Result<()>> = polls
+                .filter_map(|poll| if let std::task::Poll::Ready(outcome) = poll { Some(outcome) } else { None })
+                .collect();
+            if let Some(outcome) = ready.into_iter().next() {
+                return outcome;
+            }
+            std::thread::park();
+        }
+    };
+    let run = own.enqueue_host_task(task, &[]).unwrap();
+    slot.set(run.clone()).unwrap();
+    waited_for_itself(run.wait_for(LONG));
 }
 
 /// Rule H1: a task that awaits the first of several things. A wait that would close a circle if the task awaited this one only

@@ -28,6 +28,15 @@ fn taker(bench: &Bench, path: Path) -> (Executable, HostWrite<u32>) {
     (graph.finalize(Finalize::new().path(path)).unwrap(), input)
 }
 
+/// Wakes a thread.
+struct Unparks(std::thread::Thread);
+
+impl Wake for Unparks {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
 /// Data whose owner does something when it is dropped.
 struct Owner<F: FnMut() + Send + Sync>([u32; LEN], F);
 
@@ -403,9 +412,13 @@ fn a_host_task_cannot_wait_for_itself_by_way_of_others() {
             // On an out-of-order queue, what comes after a barrier comes after the submission.
             queue.enqueue_barrier_with_wait_list(&[])?;
             let beyond = queue.enqueue_fill_buffer(&buffer, &[1], 0, 4, &[])?;
-            let polled = match pin!(same.clone().into_future()).poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(outcome) => outcome,
-                Poll::Pending => Ok(()),
+            let mut polls = pin!(same.clone().into_future());
+            let waker = Waker::from(Arc::new(Unparks(std::thread::current())));
+            let polled = loop {
+                match polls.as_mut().poll(&mut Context::from_waker(&waker)) {
+                    Poll::Ready(outcome) => break outcome,
+                    Poll::Pending => std::thread::park(),
+                }
             };
             let outcomes = [
                 same.wait(),

@@ -22,8 +22,8 @@ use crate::error::SubmitError;
 
 /// How long all threads have to wait before a wait or a task is refused. A thread whose wait has ended counts as waiting
 /// until the system lets it run again, and then it may take another job. A wait that is circular only if a future waits is
-/// refused after the same time.
-const GRACE: Duration = Duration::from_secs(2);
+/// refused after the same time, and so is a poll that closes a circle.
+pub(super) const GRACE: Duration = Duration::from_secs(2);
 
 /// How long an idle thread waits for the next job.
 const PATIENCE: Duration = Duration::from_secs(5);

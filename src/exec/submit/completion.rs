@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context as TaskContext, Poll};
 
-use crate::cl::completion::polled::FutureWait;
+use crate::cl::completion::polled::{self, FutureWait};
 use crate::cl::completion::user_code::guarded;
 use crate::error::Result;
 use crate::exec::submit::submission::Submission;
@@ -37,6 +37,10 @@ impl IntoFuture for &Submission {
 /// task that needs only the first of several futures counts as waiting for all of them: drop those that it does not need any
 /// more, or use [`Submission::wait_for`], for which nobody is refused.
 ///
+/// A poll that would close a circle is no error at once, because an executor may poll for others: the future wakes who polls it 2 s
+/// later, and a poll that finds the circle then is ready with [`SubmitError::OwnSubmission`](crate::SubmitError::OwnSubmission) or
+/// [`SubmitError::OwnQueue`](crate::SubmitError::OwnQueue).
+///
 /// ```
 /// async fn run(executable: &clgraph::Executable, queue: &clgraph::Queue) -> clgraph::Result<()> {
 ///     executable.submit(queue)?.await
@@ -65,12 +69,17 @@ impl Future for SubmissionFuture {
             return Poll::Ready(outcome);
         }
         // Whoever polls in a host task is going to wait.
-        if let Err(error) = state.check_wait().and_then(|()| self.wait.polled(|| state.gates())) {
-            self.wait.end();
-            return Poll::Ready(Err(error.into()));
-        }
+        let begun = state.check_wait().and_then(|()| self.wait.polled(|| state.gates()));
+        let is_circle = match begun.map_or_else(|error| self.wait.refused(error), |()| Ok(false)) {
+            Ok(is_new) => is_new,
+            Err(error) => return Poll::Ready(Err(error.into())),
+        };
         let number = *self.number.get_or_insert_with(|| NEXT.fetch_add(1, Ordering::Relaxed));
         state.awaken(number, task.waker());
+        if is_circle {
+            let state = Arc::downgrade(&state);
+            polled::soon(move || state.upgrade().into_iter().for_each(|state| state.rouse(number)));
+        }
         // The submission may have ended between the query and the new waker.
         let Some(outcome) = state.outcome() else { return Poll::Pending };
         self.wait.end();

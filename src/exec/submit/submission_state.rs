@@ -427,6 +427,12 @@ impl SubmissionState {
         drop(waker);
     }
 
+    /// Wakes who polls a future, although the submission has not ended.
+    pub(in crate::exec) fn rouse(&self, future: u64) {
+        let waker = self.lock().wakers.remove(&future);
+        waker.into_iter().for_each(workers::wake);
+    }
+
     /// Calls back on the thread that sees the submission end. That thread holds no lock; the listener must be short,
     /// because others wait for the thread.
     pub(in crate::exec) fn when_over(self: &Arc<Self>, listener: impl FnOnce(Result<()>) + Send + 'static) {
