@@ -378,7 +378,9 @@ fn a_circle_over_what_is_before_a_signal_is_refused() {
             for (by_future, in_loop) in ways {
                 let bench = &bench;
                 scope.spawn(move || {
-                    [false, true].map(|signal_first| circle(bench, before, by_future, in_loop, signal_first));
+                    for signal_first in [false, true] {
+                        circle(bench, before, by_future, in_loop, signal_first);
+                    }
                 });
             }
         }

@@ -8,7 +8,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -29,7 +29,8 @@ pub(super) const GRACE: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Threads, at most. Linux has 65 530 memory maps for a process, and a thread takes four: a thread that gets no maps
-/// ends the process while it starts, which nobody can catch. So all pools together stay far below a quarter of that.
+/// ends the process while it starts, which nobody can catch. So all pools together stay far below a quarter of that, and
+/// none of them is without a limit.
 const MOST: usize = 8192;
 const MOST_OF_OWN: usize = 2048;
 
@@ -42,14 +43,14 @@ struct Job {
 }
 
 /// For host tasks.
-static WORKERS: Workers = Workers::new(MOST, false);
+static WORKERS: Workers = Workers::new("host tasks", MOST, false);
 
 /// For jobs of clgraph's own: host tasks and callbacks may wait for them, and cannot use up these threads. One of them never
 /// ends, because there may be no other where the system has no more.
-static OWN: Workers = Workers::new(MOST_OF_OWN, true);
+static OWN: Workers = Workers::new("clgraph's own jobs", MOST_OF_OWN, true);
 
-/// For wakers, which are code of the program and may block.
-static WAKERS: Workers = Workers::new(MOST_OF_OWN, true);
+/// For wakers, which are code of the program and may block. If all of these threads do, the log says so once.
+static WAKERS: Workers = Workers::new("wakers", MOST_OF_OWN, true);
 
 struct Workers {
     pool: Mutex<Pool>,
@@ -58,6 +59,10 @@ struct Workers {
     keeps_one: bool,
     /// Whether there is such a thread.
     has_one: AtomicBool,
+    /// What its jobs are.
+    jobs: &'static str,
+    /// The log has said that there can be no more threads.
+    said: Once,
 }
 
 struct Pool {
@@ -269,7 +274,7 @@ impl Drop for DeviceWait {
 }
 
 impl Workers {
-    const fn new(most: usize, keeps_one: bool) -> Self {
+    const fn new(jobs: &'static str, most: usize, keeps_one: bool) -> Self {
         let pool = Pool {
             jobs: VecDeque::new(),
             threads: 0,
@@ -279,7 +284,8 @@ impl Workers {
             most,
             refused: VecDeque::new(),
         };
-        Self { pool: Mutex::new(pool), came: Condvar::new(), keeps_one, has_one: AtomicBool::new(false) }
+        let has_one = AtomicBool::new(false);
+        Self { pool: Mutex::new(pool), came: Condvar::new(), keeps_one, has_one, jobs, said: Once::new() }
     }
 
     /// Starts the thread that never ends, if there is none yet and one can be had.
@@ -357,7 +363,15 @@ impl Workers {
     /// Starts one more thread. Returns false if there can be no more.
     fn add_thread(&'static self, pool: &mut Pool) -> bool {
         pool.is_short = true;
-        if pool.threads >= pool.most {
+        let (threads, jobs) = (pool.threads, self.jobs);
+        if threads >= pool.most {
+            self.said.call_once(|| {
+                log_later!(
+                    Warn,
+                    "all {threads} threads for {jobs} are busy, and there can be no more: others wait until one of them \
+                     returns (logged once)"
+                );
+            });
             return false;
         }
         match threads::start("clgraph-task", || self.work()) {
@@ -366,8 +380,7 @@ impl Workers {
                 pool.is_short = false;
             }
             Err(error) => {
-                let threads = pool.threads;
-                log_later!(Warn, "{error}: host tasks share {threads} threads, because no other could be started");
+                log_later!(Warn, "{error}: {jobs} share {threads} threads, because no other could be started");
                 return false;
             }
         }

@@ -41,6 +41,9 @@ impl IntoFuture for &Submission {
 /// later, and a poll that finds the circle then is ready with [`SubmitError::OwnSubmission`](crate::SubmitError::OwnSubmission) or
 /// [`SubmitError::OwnQueue`](crate::SubmitError::OwnQueue).
 ///
+/// Wakers are called on threads of clgraph's own, so they may block. There are up to 2 048 such threads: if as many wakers
+/// block, others are called when one returns. A warning says so, once for a process.
+///
 /// ```
 /// async fn run(executable: &clgraph::Executable, queue: &clgraph::Queue) -> clgraph::Result<()> {
 ///     executable.submit(queue)?.await

@@ -49,7 +49,7 @@ fn starts(workers: &'static Workers, gate: Option<GateId>, job: impl FnOnce() + 
 #[test]
 fn where_threads_are_short_what_a_task_waits_for_goes_first() {
     for comes_later in [false, true] {
-        let workers: &'static Workers = Box::leak(Box::new(Workers::new(2, false)));
+        let workers: &'static Workers = Box::leak(Box::new(Workers::new("jobs", 2, false)));
         let (own, awaited) = (gates::number(), gates::number());
         gates::close(own, Gates::default());
         gates::close(awaited, Gates::default());
@@ -88,10 +88,40 @@ fn where_threads_are_short_what_a_task_waits_for_goes_first() {
     }
 }
 
+/// Rule S4: jobs that block, as wakers may, hold up others only where there can be no more threads. Then the log says so, and
+/// the others run when one returns.
+#[test]
+fn jobs_that_block_do_not_hold_up_others_silently() {
+    let workers: &'static Workers = Box::leak(Box::new(Workers::new("jobs", 2, true)));
+    let ((begun, begins), (ran, runs)) = (channel(), channel());
+    let blocks = |begun: std::sync::mpsc::Sender<()>| {
+        let (go, gone) = channel::<()>();
+        assert!(starts(workers, None, move || {
+            begun.send(()).unwrap();
+            gone.recv().unwrap();
+        }));
+        go
+    };
+    let first = blocks(begun.clone());
+    begins.recv().unwrap();
+    let other = ran.clone();
+    assert!(starts(workers, None, move || other.send(1).unwrap()));
+    assert_eq!(runs.recv().unwrap(), 1);
+    assert!(!workers.said.is_completed());
+    let second = blocks(begun);
+    begins.recv().unwrap();
+    assert!(starts(workers, None, move || ran.send(2).unwrap()));
+    assert!(workers.said.is_completed());
+    assert!(runs.try_recv().is_err());
+    first.send(()).unwrap();
+    assert_eq!(runs.recv().unwrap(), 2);
+    second.send(()).unwrap();
+}
+
 /// A task that waits for several things by futures takes one thread. Its futures may end on any thread.
 #[test]
 fn a_thread_that_waits_by_several_futures_counts_once() {
-    let workers: &'static Workers = Box::leak(Box::new(Workers::new(2, false)));
+    let workers: &'static Workers = Box::leak(Box::new(Workers::new("jobs", 2, false)));
     let ((polled, polls), (go, gone)) = (channel(), channel::<()>());
     let task = move || {
         let waits = [(); 3].map(|()| WaitGuard::within(workers, &Gates::default(), By::Future).unwrap());
@@ -117,7 +147,7 @@ fn a_thread_that_waits_by_several_futures_counts_once() {
 #[test]
 fn tasks_that_are_started_at_once_have_a_thread_each() {
     for _ in 0..100 {
-        let workers: &'static Workers = Box::leak(Box::new(Workers::new(8, false)));
+        let workers: &'static Workers = Box::leak(Box::new(Workers::new("jobs", 8, false)));
         let (report, gets) = channel::<()>();
         let (ended, ends) = channel();
         let start = std::sync::Barrier::new(2);
@@ -140,7 +170,7 @@ fn tasks_that_are_started_at_once_have_a_thread_each() {
 /// neither a task nor a wait.
 #[test]
 fn a_wait_that_is_about_to_end_refuses_nothing() {
-    let workers: &'static Workers = Box::leak(Box::new(Workers::new(1, false)));
+    let workers: &'static Workers = Box::leak(Box::new(Workers::new("jobs", 1, false)));
     let ((begun, begins), (report, outcomes)) = (channel(), channel());
     let task = move || {
         let waiting = WaitGuard::within(workers, &Gates::default(), By::Call);
@@ -161,7 +191,7 @@ fn a_wait_that_is_about_to_end_refuses_nothing() {
     assert!(outcomes.recv().unwrap(), "a thread was free soon");
 
     // Nothing will free the thread: all tasks are given up at the same time.
-    let workers: &'static Workers = Box::leak(Box::new(Workers::new(1, false)));
+    let workers: &'static Workers = Box::leak(Box::new(Workers::new("jobs", 1, false)));
     let ((begun, begins), (go, gone)) = (channel(), channel::<()>());
     let task = move || {
         let _waiting = WaitGuard::within(workers, &Gates::default(), By::Call);
@@ -183,7 +213,7 @@ fn a_wait_that_is_about_to_end_refuses_nothing() {
     assert!(since.elapsed() >= GRACE);
     go.send(()).unwrap();
 
-    let workers: &'static Workers = Box::leak(Box::new(Workers::new(2, false)));
+    let workers: &'static Workers = Box::leak(Box::new(Workers::new("jobs", 2, false)));
     let ((begun, begins), (report, outcomes)) = (channel(), channel());
     let first = move || {
         let waiting = WaitGuard::within(workers, &Gates::default(), By::Call);
@@ -206,7 +236,7 @@ fn a_wait_that_is_about_to_end_refuses_nothing() {
 /// refused.
 #[test]
 fn a_wait_or_a_task_for_which_no_thread_is_left_is_refused() {
-    let workers: &'static Workers = Box::leak(Box::new(Workers::new(2, false)));
+    let workers: &'static Workers = Box::leak(Box::new(Workers::new("jobs", 2, false)));
     let ((go, gone), (report, outcomes)) = (channel::<()>(), channel());
     let gone = std::sync::Arc::new(Mutex::new(gone));
     for _ in 0..2 {
