@@ -53,7 +53,8 @@ pub(crate) fn runs_queues_at_once(caps: &Caps) -> bool {
     caps.platform != "rusticl"
 }
 
-/// rusticl (Mesa 26.2) and NVIDIA (580): the commands of an out-of-order queue run in order.
+/// rusticl (Mesa 26.2) and NVIDIA (580): the commands of an out-of-order queue run in order, so one that waits for an event holds
+/// up all later ones.
 pub(crate) fn runs_in_order(caps: &Caps) -> bool {
     ["rusticl", "NVIDIA CUDA"].contains(&caps.platform.as_str())
 }

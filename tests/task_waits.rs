@@ -10,8 +10,8 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use clgraph::{
-    Error, EventSignal, Executable, Finalize, Graph, HostTaskContext, MapRead, Progress, Queue, Result, Submission,
-    SubmissionFuture, SubmitError, UserEvent,
+    Error, EventSignal, Executable, ExecutionStatus, Finalize, Graph, HostTaskContext, MapRead, Progress, Queue,
+    Result, Submission, SubmissionFuture, SubmitError, UserEvent,
 };
 use common::{Bench, assert_error};
 
@@ -766,6 +766,74 @@ fn a_task_that_awaits_the_first_of_several_refuses_no_wait_at_once() {
     outer.set(run.clone()).unwrap();
     run.wait_for(LONG).unwrap();
     inner.wait().wait_for(LONG).unwrap();
+}
+
+/// Rules S2, H1: on an out-of-order queue, what waits for an event of the program holds up nothing that comes later: not even
+/// the host task that completes the event. Where the driver runs such queues in order too.
+#[test]
+fn what_waits_on_an_out_of_order_queue_holds_up_no_later_task() {
+    let bench = Bench::new();
+    for way in 0..3 {
+        let queue = bench.another_queue(true);
+        let (event, buffer) = (UserEvent::new(&queue).unwrap(), bench.buffer(&[0; LEN]));
+        let late = something(&bench);
+        let submit = || late.submit_to(&queue).after(&event).submit().unwrap();
+        let waits = match way {
+            0 => submit().event().unwrap(),
+            1 => queue.enqueue_fill_buffer(&buffer, &[1], 0, 4, &[&event.event()]).unwrap(),
+            // A marker after everything waits for the submission, and holds up nothing either.
+            _ => {
+                let run = submit();
+                let marker = queue.enqueue_marker_with_wait_list(&[]).unwrap();
+                let completes = event.clone();
+                let over = queue.enqueue_host_task(move |_| completes.complete(), &[]).unwrap();
+                over.wait_for(LONG).unwrap();
+                marker.wait().unwrap();
+                assert!(run.is_done().unwrap());
+                continue;
+            }
+        };
+        let completes = event.clone();
+        queue.enqueue_host_task(move |_| completes.complete(), &[]).unwrap().wait_for(LONG).unwrap();
+        waits.wait().unwrap();
+        queue.finish().unwrap();
+        assert!(queue.is_empty().unwrap());
+    }
+}
+
+/// Rule S2: what comes after a barrier of an out-of-order queue, and who waits for the queue, waits for what waited before.
+#[test]
+fn what_waits_on_an_out_of_order_queue_is_before_a_barrier() {
+    let bench = Bench::new();
+    for finishes in [false, true] {
+        let queue = bench.another_queue(true);
+        let (event, buffer) = (UserEvent::new(&queue).unwrap(), bench.buffer(&[0; LEN]));
+        let graph = bench.graph();
+        graph.fill(&buffer, 1).add().unwrap();
+        let run = graph.finalize(Finalize::new()).unwrap().submit_to(&queue).after(&event).submit().unwrap();
+        let after = [1, 2].map(|value| {
+            let command = queue.enqueue_fill_buffer(&buffer, &[value], 0, 4, &[&event.event()]).unwrap();
+            queue.enqueue_barrier_with_wait_list(&[]).unwrap();
+            command
+        });
+        let last = queue.enqueue_fill_buffer(&buffer, &[3_u32], 0, 4, &[]).unwrap();
+        assert!(!queue.is_empty().unwrap());
+        bench.let_threads_run();
+        assert!(
+            !run.is_done().unwrap() && matches!(last.command_execution_status().unwrap(), ExecutionStatus::Waiting)
+        );
+        event.complete().unwrap();
+        if finishes {
+            queue.finish().unwrap();
+            assert!(run.is_done().unwrap());
+        }
+        last.wait().unwrap();
+        assert!(run.is_done().unwrap());
+        after.iter().for_each(|command| command.wait().unwrap());
+        let mut content = [0; LEN];
+        queue.enqueue_read_buffer(&buffer, 0, &mut content, &[]).unwrap();
+        assert_eq!((content[0], content[1]), (3, 1));
+    }
 }
 
 /// Rule H1: a limit of years ends no circle, so the wait counts as one without a limit.

@@ -388,6 +388,11 @@ impl Queue {
             List::Now(waits) => waits,
             List::Later(events) => return defer(self, events, false, Entering::default(), |_| Ok(None)),
         };
+        let apart = if event_wait_list.is_empty() { self.driver().apart() } else { Vec::new() };
+        if !apart.is_empty() {
+            // The driver would hold up all later commands behind a marker that waits for these.
+            return defer(self, apart, false, Entering::default(), |_| Ok(None));
+        }
         let _order = self.lock_order(&waits, false)?;
         // Without a wait list it waits for all earlier commands, which only a marker does.
         let mark = if waits.is_empty() {
@@ -409,10 +414,13 @@ impl Queue {
         if let Some(event) = self.record_if(&Empty, Order::Barrier, event_wait_list)? {
             return Ok(event);
         }
-        let waits = match self.list(event_wait_list, true)? {
+        let mut waits = match self.list(event_wait_list, true)? {
             List::Now(waits) => waits,
             List::Later(events) => return defer(self, events, true, Entering::default(), |_| Ok(None)),
         };
+        if event_wait_list.is_empty() {
+            self.driver().apart().into_iter().for_each(|event| waits.push(event));
+        }
         let _order = self.lock_order(&waits, false)?;
         Ok(enqueue::barrier(self.driver(), &waits)?.into())
     }

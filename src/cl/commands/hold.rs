@@ -19,7 +19,8 @@ pub(crate) struct HeldQueue {
     pub(crate) after_gate: DriverEvent,
 }
 
-/// How much of a queue is held. All of an in-order queue always is.
+/// How much of a queue is held. All of an in-order queue always is. On an out-of-order queue that the driver runs in order,
+/// a command behind the gate would hold up all later ones, so the queue gets none: see [`DriverQueue::is_held_apart`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hold {
     /// What waits for the event after the gate.
@@ -38,7 +39,13 @@ pub(crate) fn hold(
 ) -> Result<HeldQueue> {
     let entered = enqueue::entry(queue, waits)?;
     after.extend(&entered.gates());
-    let (gate, id) = Gate::holding(queue.context(), after, has_tasks)?;
+    let (mut gate, id) = Gate::holding(queue.context(), after, has_tasks)?;
+    if hold == Hold::Event && queue.is_held_apart() {
+        gate.hold_apart(queue);
+        // Whoever has the handle can set its status.
+        let after_gate = gate.event().foreign();
+        return Ok(HeldQueue { entered, gate, id, after_gate });
+    }
     let mut closed = Waits::NONE;
     closed.push(gate.event().clone());
     let after_gate = if queue.properties().out_of_order && hold == Hold::Event {

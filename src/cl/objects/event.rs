@@ -423,6 +423,8 @@ pub(crate) struct Gate {
     closed: Option<Closed>,
     /// See [`Gate::holding`].
     id: Option<GateId>,
+    /// See [`Gate::hold_apart`].
+    apart: Option<DriverQueue>,
 }
 
 impl Gate {
@@ -430,7 +432,7 @@ impl Gate {
     pub(crate) fn closed(context: &Context) -> Result<Self> {
         let event = Self::user_event(context)?;
         gates::made(event.raw().expose_provenance(), None);
-        Ok(Self { event, closed: Some(Closed::new()), id: None })
+        Ok(Self { event, closed: Some(Closed::new()), id: None, apart: None })
     }
 
     /// Registers the gate as closed. Commands may wait for it from now on.
@@ -444,7 +446,7 @@ impl Gate {
         let id = gates::number();
         let event = Self::user_event(context)?.after(Gates::of(id));
         gates::made(event.raw().expose_provenance(), Some(id));
-        Ok((Self { event, closed: None, id: Some(id) }, id))
+        Ok((Self { event, closed: None, id: Some(id), apart: None }, id))
     }
 
     fn user_event(context: &Context) -> Result<DriverEvent> {
@@ -470,11 +472,17 @@ impl Gate {
         let event = Self::user_event(context)?.after(Gates::of(id));
         gates::made(event.raw().expose_provenance(), Some(id));
         gates::close(id, after);
-        Ok((Self { event, closed: Some(Closed::new()), id: Some(id) }, Some(id)))
+        Ok((Self { event, closed: Some(Closed::new()), id: Some(id), apart: None }, Some(id)))
     }
 
     pub(crate) fn event(&self) -> &DriverEvent {
         &self.event
+    }
+
+    /// Holds a queue without a command: see [`DriverQueue::is_held_apart`].
+    pub(in crate::cl) fn hold_apart(&mut self, queue: &DriverQueue) {
+        queue.add_apart(&self.event);
+        self.apart = Some(queue.clone());
     }
 }
 
@@ -515,6 +523,9 @@ impl Drop for Gate {
         }
         if let Some(id) = self.id {
             gates::open(id);
+        }
+        if let Some(queue) = self.apart.take() {
+            queue.remove_apart(&self.event);
         }
         self.closed = None;
     }

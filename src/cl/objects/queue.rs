@@ -1,6 +1,6 @@
 //! Command queues.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -80,6 +80,8 @@ struct Inner {
     order_lock: Mutex<()>,
     order: QueueOrder,
     gates: QueueGates,
+    /// The user events of gates, by C handle: see [`DriverQueue::is_held_apart`].
+    apart: Mutex<BTreeMap<usize, DriverEvent>>,
 }
 
 /// All live wrappers, by C handle. The wrappers of one queue share what is known about its order.
@@ -135,7 +137,8 @@ impl Inner {
         let (dummy_buffer, order_lock) = (OnceLock::new(), Mutex::new(()));
         let gates = unwrapped().remove(&handle.handle.raw().addr()).unwrap_or_default();
         let order = QueueOrder::default();
-        Self { handle, context, device, properties, dummy_buffer, order_lock, order, gates }
+        let apart = Mutex::default();
+        Self { handle, context, device, properties, dummy_buffer, order_lock, order, gates, apart }
     }
 
     fn raw(&self) -> cl_command_queue {
@@ -390,10 +393,13 @@ impl DriverQueue {
     /// submission; [`crate::DriverError`] if the driver refuses, or if an enqueued command failed.
     #[doc(alias = "clFinish")]
     pub(crate) fn finish(&self) -> Result<()> {
-        let marker = enqueue::marker(self, &enqueue::Waits::NONE)?;
-        let _waiting = WaitGuard::begin(&marker.gates())?;
+        let (marker, apart) = (enqueue::marker(self, &enqueue::Waits::NONE)?, self.apart());
+        let mut gates = marker.gates();
+        apart.iter().for_each(|event| gates.extend(&event.gates()));
+        let _waiting = WaitGuard::begin(&gates)?;
         if self.properties().out_of_order {
             self.flush()?;
+            apart.into_iter().try_for_each(event_reaper::wait)?;
             return Ok(event_reaper::wait(marker)?);
         }
         Ok(marker.wait()?)
@@ -401,6 +407,9 @@ impl DriverQueue {
 
     /// Returns whether all commands enqueued so far are complete, as far as the driver reports it at once.
     pub(crate) fn is_empty(&self) -> Result<bool, DriverError> {
+        if !self.apart().is_empty() {
+            return Ok(false);
+        }
         let marker = enqueue::marker(self, &enqueue::Waits::NONE)?;
         self.flush()?;
         // A driver may complete the marker of an empty queue a moment later, on another thread.
@@ -417,6 +426,34 @@ impl DriverQueue {
     /// queues in order too.
     pub(crate) fn is_ordered(&self) -> bool {
         !self.properties().out_of_order || quirks::runs_in_order(self.device().caps())
+    }
+
+    /// Returns whether what waits on the host has no place in the queue, because the driver would hold up all later commands
+    /// behind it, although this is an out-of-order queue. Markers and barriers after everything, and whoever waits for the
+    /// queue, then ask for what is held: [`apart`](Self::apart).
+    pub(in crate::cl) fn is_held_apart(&self) -> bool {
+        self.properties().out_of_order && self.is_ordered()
+    }
+
+    /// Returns the events of what waits on the host and has no place in the queue.
+    pub(crate) fn apart(&self) -> Vec<DriverEvent> {
+        if !self.is_held_apart() {
+            return Vec::new();
+        }
+        self.lock_apart().values().cloned().collect()
+    }
+
+    pub(in crate::cl) fn add_apart(&self, event: &DriverEvent) {
+        self.lock_apart().insert(event.raw().addr(), event.clone());
+    }
+
+    pub(in crate::cl) fn remove_apart(&self, event: &DriverEvent) {
+        let removed = self.lock_apart().remove(&event.raw().addr());
+        drop(removed);
+    }
+
+    fn lock_apart(&self) -> MutexGuard<'_, BTreeMap<usize, DriverEvent>> {
+        self.0.apart.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[inline]
