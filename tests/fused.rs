@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clgraph::{
     Buffer, Executable, Finalize, Fuse, FusedForm, Graph, HostRead, Kernel, Node, Path, Program, ProgramBuilder,
-    Report, WhyNotFused,
+    Report, UserEvent, WhyNotFused,
 };
 use common::Bench;
 
@@ -314,5 +314,33 @@ fn long_chains_are_few_launches() {
     }
     for (by, buffer) in (0..).zip(&buffers) {
         assert_eq!(bench.content(buffer), [2 * by; 8]);
+    }
+}
+
+/// Rule Z1: the host may complete an event only when it has seen another one. No form makes one wait for the other.
+#[test]
+fn launches_that_wait_for_different_events_stay_apart() {
+    let field = Field::new();
+    let queue = &field.bench.queue;
+    for fuse in [Fuse::Off, Fuse::Now] {
+        let graph = field.bench.graph();
+        let (scale, [a, b, _]) = (&field.kernels[0], &field.buffers);
+        let go_on = graph.wait_event().add().unwrap();
+        let add = |buffer: &Buffer<f32>, by: f32| graph.kernel(scale).read_write(buffer).arg(by).range(LEN);
+        for by in [0.5, 0.25] {
+            let late = add(a, by);
+            // SAFETY: work-items write their own elements.
+            unsafe { if by == 0.5 { late.after(go_on).add() } else { late.add() } }.unwrap();
+        }
+        // SAFETY: as above.
+        let early = [0.5, 0.25].map(|by| unsafe { add(b, by).add() }.unwrap());
+        let seen = graph.signal_event().after(early[1]).add().unwrap();
+        let executable = graph.finalize(Finalize::new().path(Path::Replay).fuse(fuse)).unwrap();
+        assert_eq!(executable.report().fused.len(), if fuse == Fuse::Now { 2 } else { 0 });
+        let (go, done) = (UserEvent::new(queue).unwrap(), UserEvent::new(queue).unwrap());
+        let run = executable.submit_to(queue).with_event(&go_on, &go).with_signal(&seen, &done).submit().unwrap();
+        done.wait_for(LONG).unwrap();
+        go.complete().unwrap();
+        run.wait_for(LONG).unwrap();
     }
 }

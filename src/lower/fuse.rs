@@ -9,6 +9,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
+use fixedbitset::FixedBitSet;
+
 use crate::command::{Command, Control};
 use crate::ir::flows::Flows;
 use crate::ir::{Access, Body, ById, Ir, NodeId, RootId, ViewId};
@@ -95,12 +97,82 @@ pub(crate) fn chains<'a>(ir: &Ir, most: usize, piece: impl Fn(NodeId) -> Option<
     if is_fixed && ir.topology.has_backward_edges() {
         return Chains { orders: by_flow, chains };
     }
+    let waits = waits_of_the_host(ir, &flows, &by_flow);
+    let kinds = |node: NodeId| {
+        let waits = waits.get(node.index()).copied().unwrap_or(0);
+        if is_order(ir, node, &ends) {
+            Kind::Order(waits)
+        } else if let Some(piece) = piece(node) {
+            Kind::Fits(Group { program: piece.program, waits }, piece)
+        } else {
+            Kind::Other
+        }
+    };
     for (number, nodes) in by_flow.iter().enumerate() {
-        let order = if is_fixed { nodes.clone() } else { order(ir, &flows, number, nodes, &piece, &ends) };
-        divide(ir, (number, most), &order, &piece, &ends, &mut chains);
+        let order = if is_fixed { nodes.clone() } else { order(ir, &flows, number, nodes, kinds) };
+        divide(ir, (number, most), &order, kinds, &mut chains);
         orders.push(order);
     }
     Chains { orders, chains }
+}
+
+/// What may be in one chain: launches of one program that wait for the same nodes of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Group {
+    program: usize,
+    waits: u32,
+}
+
+/// What a node can be for a chain.
+enum Kind<'a> {
+    /// A node that only orders others, with the number of what it waits for.
+    Order(u32),
+    Fits(Group, &'a Piece),
+    Other,
+}
+
+/// A larger table is not made: then nothing that waits for the host is in a chain.
+const MOST_BITS: usize = 1 << 28;
+
+/// Returns for each node the number of the set of host tasks, events, branches and loops that it waits for, within its flow. A node
+/// for two others waits for what each of them waits for: so nodes with other sets may not become one, or something of the host could
+/// wait for itself. Empty if nothing waits for the host.
+fn waits_of_the_host(ir: &Ir, flows: &Flows, by_flow: &[Vec<NodeId>]) -> Vec<u32> {
+    let is_host =
+        |node: &NodeId| matches!(ir.command(*node), Command::Task(_) | Command::Event { .. } | Command::Control(_));
+    if !ir.ids().any(|node| is_host(&node)) {
+        return Vec::new();
+    }
+    let mut all = vec![0; ir.len()];
+    let mut next = 1;
+    for (number, nodes) in by_flow.iter().enumerate() {
+        let hosts: HashMap<NodeId, usize> = nodes.iter().copied().filter(is_host).zip(0..).collect();
+        if hosts.is_empty() {
+            continue;
+        }
+        let inside = |node: &NodeId| flows.of(*node) == number;
+        if nodes.len().saturating_mul(hosts.len()) > MOST_BITS || ir.topology.has_backward_edges() {
+            // Each has a number of its own.
+            nodes.iter().for_each(|node| all[node.index()] = next + node.0);
+            next += ir.len() as u32;
+            continue;
+        }
+        let mut sets: HashMap<NodeId, FixedBitSet> = HashMap::new();
+        let mut known: HashMap<FixedBitSet, u32> = HashMap::from([(FixedBitSet::with_capacity(hosts.len()), 0)]);
+        for node in nodes {
+            let mut set = FixedBitSet::with_capacity(hosts.len());
+            for pred in ir.topology.preds(*node).filter(inside) {
+                sets.get(&pred).into_iter().for_each(|of| set.union_with(of));
+                hosts.get(&pred).into_iter().for_each(|host| set.insert(*host));
+            }
+            all[node.index()] = *known.entry(set.clone()).or_insert_with(|| {
+                next += 1;
+                next - 1
+            });
+            sets.insert(*node, set);
+        }
+    }
+    all
 }
 
 /// Returns whether a node only orders others, and can be part of a chain.
@@ -108,21 +180,20 @@ fn is_order(ir: &Ir, node: NodeId, ends: &BTreeSet<NodeId>) -> bool {
     matches!(ir.command(node), Command::Empty) && !ends.contains(&node)
 }
 
-/// Orders the nodes of a flow: what fits comes next to what fits of the same program.
+/// Orders the nodes of a flow: what fits comes next to what fits with it.
 fn order<'a>(
     ir: &Ir,
     flows: &Flows,
     number: usize,
     nodes: &[NodeId],
-    piece: &impl Fn(NodeId) -> Option<&'a Piece>,
-    ends: &BTreeSet<NodeId>,
+    kinds: impl Fn(NodeId) -> Kind<'a>,
 ) -> Vec<NodeId> {
     let inside = |node: &NodeId| flows.of(*node) == number;
     let first = nodes.first().map_or(0, |node| node.index());
     let mut blocked = vec![0_usize; nodes.last().map_or(0, |node| node.index() + 1 - first)];
     let (mut others, mut fitting, mut ordering) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let mut order = Vec::with_capacity(nodes.len());
-    let mut program = None;
+    let mut group: Option<Group> = None;
     let mut ready = Vec::new();
     for node in nodes {
         let waits = ir.topology.preds(*node).filter(inside).count();
@@ -133,41 +204,43 @@ fn order<'a>(
     }
     loop {
         for node in ready.drain(..) {
-            if is_order(ir, node, ends) {
-                ordering.insert(node);
-            } else if let Some(piece) = piece(node) {
-                fitting.insert((piece.program, node));
-            } else {
-                others.insert(node);
+            match kinds(node) {
+                Kind::Order(waits) => drop(ordering.insert((waits, node))),
+                Kind::Fits(group, _) => drop(fitting.insert((group, node))),
+                Kind::Other => drop(others.insert(node)),
             }
         }
-        let same =
-            program.and_then(|now: usize| fitting.range((now, NodeId(0))..=(now, NodeId(u32::MAX))).next().copied());
         // What fits as long as there is some, and what only orders, because more may fit behind it; then all that does not fit,
         // because more may fit behind that too.
-        let next = match (ordering.first().copied(), same) {
-            (Some(node), same) if program.is_none() || same.is_none_or(|(_, other)| node < other) => {
-                ordering.remove(&node);
-                node
+        let all = NodeId(0)..=NodeId(u32::MAX);
+        let same = group.and_then(|now| fitting.range((now, *all.start())..=(now, *all.end())).next().copied());
+        let only_orders = match group {
+            Some(Group { waits, .. }) => ordering.range((waits, *all.start())..=(waits, *all.end())).next().copied(),
+            None => ordering.first().copied(),
+        };
+        let next = match (only_orders, same) {
+            (Some(found), same) if same.is_none_or(|(_, other)| found.1 < other) => {
+                ordering.remove(&found);
+                found.1
             }
             (_, Some(found)) => {
                 fitting.remove(&found);
                 found.1
             }
-            _ => match others.pop_first() {
-                Some(node) => {
-                    program = None;
+            _ => {
+                group = None;
+                if let Some(node) = others.pop_first() {
                     node
+                } else if let Some((_, node)) = ordering.pop_first() {
+                    node
+                } else if let Some(found) = fitting.iter().min_by_key(|(_, node)| *node).copied() {
+                    fitting.remove(&found);
+                    group = Some(found.0);
+                    found.1
+                } else {
+                    break;
                 }
-                None => match fitting.iter().min_by_key(|(_, node)| *node).copied() {
-                    Some(found) => {
-                        fitting.remove(&found);
-                        program = Some(found.0);
-                        found.1
-                    }
-                    None => break,
-                },
-            },
+            }
         };
         let mut now = Some(next);
         while let Some(node) = now.take() {
@@ -197,28 +270,28 @@ fn divide<'a>(
     ir: &Ir,
     (number, most): (usize, usize),
     order: &[NodeId],
-    piece: &impl Fn(NodeId) -> Option<&'a Piece>,
-    ends: &BTreeSet<NodeId>,
+    kinds: impl Fn(NodeId) -> Kind<'a>,
     chains: &mut Vec<Chain>,
 ) {
     let mut open: Option<Open> = None;
     for (at, node) in order.iter().enumerate() {
-        if is_order(ir, *node, ends) {
-            continue;
-        }
-        let Some(piece) = piece(*node) else {
-            chains.extend(open.take().and_then(|open| open.close(number)));
-            continue;
+        let (group, piece) = match kinds(*node) {
+            Kind::Order(waits) if open.as_ref().is_none_or(|open| open.group.waits == waits) => continue,
+            Kind::Fits(group, piece) => (group, piece),
+            Kind::Order(_) | Kind::Other => {
+                chains.extend(open.take().and_then(|open| open.close(number)));
+                continue;
+            }
         };
         if let Some(open) = &mut open
-            && open.takes(ir, most, at, *node, piece)
+            && open.takes(ir, most, at, *node, group, piece)
         {
             continue;
         }
         chains.extend(open.take().and_then(|open| open.close(number)));
-        let mut new = Open::new(piece.program, at);
+        let mut new = Open::new(group, at);
         // One launch alone always fits.
-        new.takes(ir, most, at, *node, piece);
+        new.takes(ir, most, at, *node, group, piece);
         open = Some(new);
     }
     chains.extend(open.and_then(|open| open.close(number)));
@@ -226,7 +299,7 @@ fn divide<'a>(
 
 /// A chain that may grow.
 struct Open {
-    program: usize,
+    group: Group,
     launches: Vec<NodeId>,
     needs: Vec<Need>,
     known: HashMap<Need, usize>,
@@ -238,15 +311,15 @@ struct Open {
 }
 
 impl Open {
-    fn new(program: usize, at: usize) -> Self {
+    fn new(group: Group, at: usize) -> Self {
         let (launches, needs, known) = (Vec::new(), Vec::new(), HashMap::new());
         let (constant, written) = (BTreeSet::new(), BTreeSet::new());
-        Self { program, launches, needs, known, size: 0, at: at..at, constant, written }
+        Self { group, launches, needs, known, size: 0, at: at..at, constant, written }
     }
 
     /// Adds a launch, if it fits.
-    fn takes(&mut self, ir: &Ir, most: usize, at: usize, node: NodeId, piece: &Piece) -> bool {
-        if piece.program != self.program {
+    fn takes(&mut self, ir: &Ir, most: usize, at: usize, node: NodeId, group: Group, piece: &Piece) -> bool {
+        if group != self.group {
             return false;
         }
         let root = |view: &ViewId| ir.views[view.index()].root;

@@ -6,7 +6,9 @@ use expect_test::expect;
 
 use super::fuse::{Chains, Fused, Need, Piece, chains};
 use crate::command::{Arg, Command, Control, ControlKind, Grid, Location};
-use crate::ir::{Access, Body, Ir, KernelDecl, KernelId, Mode, NodeId, RootId, View, ViewId, ViewKind};
+use crate::ir::{
+    Access, Body, ExternalId, Ir, KernelDecl, KernelId, Mode, NodeId, RootId, TaskId, View, ViewId, ViewKind,
+};
 
 /// A graph of launches of `f`, each of which reads and writes memory, and other nodes.
 #[derive(Default)]
@@ -162,6 +164,39 @@ fn what_has_to_come_between_divides() {
 }
 
 /// Rule Z3: launches of different programs, or with too many arguments, are not in one chain.
+/// Rule Z1: launches that wait for different host nodes stay apart, with what only orders others. Together, a host node could wait for
+/// what waits for it, without an edge between them.
+#[test]
+fn what_waits_for_the_host_stays_apart_from_what_does_not() {
+    for alone in [false, true] {
+        let mut graph = Written::new(4);
+        let task = graph.push(Command::Task(TaskId(0)), &[], &[]);
+        let empty = graph.empty(&[task]);
+        let (a, b) = (graph.launch(0, 1, &[empty]), graph.launch(1, 2, &[]));
+        let (c, d) = (graph.launch(0, 3, &[a]), graph.launch(1, 4, &[b]));
+        let other = graph.empty(&[d]);
+        graph.push(Command::Event { event: ExternalId(0), signals: true }, &[], &[other]);
+        graph.ir.shares_bytes = alone;
+        // With a fixed order they are no neighbours.
+        let expected = if alone { vec![] } else { vec![vec![b, d], vec![a, c]] };
+        let mut launches = graph.launches(1024);
+        launches.sort_by_key(|chain| std::cmp::Reverse(chain[0]));
+        assert_eq!(launches, expected);
+        let Fused { ir, .. } = graph.fused();
+        let signals = |node: &NodeId| matches!(ir.command(*node), Command::Event { .. });
+        let (signal, task) = (ir.ids().find(signals).unwrap(), NodeId(task));
+        let tasks = |node: &NodeId| matches!(ir.command(*node), Command::Task(_));
+        assert!(!ir.topology.is_after(signal, ir.ids().find(tasks).unwrap_or(task)), "{ir}");
+    }
+    // The same host nodes, by different ways.
+    let mut graph = Written::new(2);
+    let tasks = [0, 1].map(|number| graph.push(Command::Task(TaskId(number)), &[], &[]));
+    let both = graph.empty(&tasks);
+    let (a, b) = (graph.launch(0, 1, &tasks), graph.launch(1, 2, &[both]));
+    let c = graph.launch(0, 3, &[tasks[1], a]);
+    assert_eq!(graph.launches(1024), [[a, b, c]]);
+}
+
 #[test]
 fn programs_and_arguments_divide() {
     let mut graph = Written::new(4);
