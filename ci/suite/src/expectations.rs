@@ -17,6 +17,9 @@ pub struct Expectations {
     /// Test programs that run once, without variables.
     #[serde(default)]
     once: Vec<String>,
+    /// Test programs that run on the machine's own driver alone.
+    #[serde(default)]
+    own: Vec<String>,
 }
 
 #[derive(Clone, Deserialize)]
@@ -194,6 +197,11 @@ impl Expectations {
     /// Whether a program says the same on every path.
     pub fn runs_once(&self, program: &str) -> bool {
         self.once.iter().any(|name| name == program)
+    }
+
+    /// Whether a program says the same on every driver.
+    pub fn runs_on_own(&self, program: &str) -> bool {
+        self.own.iter().any(|name| name == program)
     }
 
     /// What may be left out on a driver.

@@ -37,7 +37,9 @@ pub fn of_driver(root: &Path, driver: &Driver, expectations: &Expectations, bina
             outcome.failed.push(format!("{}: {error}", cache.display()));
             break;
         }
-        let programs = |(name, _): &&(String, PathBuf)| at == 0 || !expectations.runs_once(name);
+        let programs = |(name, _): &&(String, PathBuf)| {
+            (at == 0 || !expectations.runs_once(name)) && (driver.own || !expectations.runs_on_own(name))
+        };
         let programs: Vec<_> = binaries.tests.iter().filter(programs).collect();
         let on = On { root, driver, run: &run, cache: &cache };
         let done = on.programs(&programs, binaries, &mut outcome);
