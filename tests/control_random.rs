@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clgraph::{
-    Branch, Buffer, Error, Executable, Finalize, Graph, HostRead, HostTaskContext, HostWrite, Kernel, Loop, Loops,
-    Path, Queue, Result, SubGraph, SubmitError,
+    Branch, Buffer, Error, Executable, Finalize, Fuse, Graph, HostRead, HostTaskContext, HostWrite, Kernel, Loop,
+    Loops, Path, Queue, Result, SubGraph, SubmitError,
 };
 use common::Bench;
 use fastrand::Rng;
@@ -293,6 +293,8 @@ fn check(bench: &Bench, steps: &[Step], path: Path, updatable: bool, rng: &mut R
     let loops = [Loops::Auto, Loops::HostDecided, Loops::Ahead, Loops::Ahead][rng.usize(..4)];
     let options = Finalize::new().path(path).loops(loops);
     let options = if updatable { options.updatable() } else { options };
+    // Building takes most of the time, so few are fused.
+    let options = if rng.usize(..8) == 0 { options.fuse(Fuse::Now) } else { options };
     let kernels = ["stir", "add", "count_down"].map(|name| bench.kernel(name));
     let buffers: Vec<Buffer<u32>> = (0..BUFFERS).map(|_| bench.buffer(&[0; LEN])).collect();
     let (queue, sum) = (bench.another_queue(false), Arc::new(AtomicU64::new(0)));

@@ -3,8 +3,9 @@
 
 use std::fmt::Write;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
-use clgraph::{Buffer, Finalize, Fuse, Graph, Kernel, Path, Program, Queue};
+use clgraph::{Buffer, Executable, Finalize, Fuse, FusingState, Graph, Kernel, Path, Program, Queue};
 
 use crate::Failure;
 use crate::raw::{self, Arg, Kernels};
@@ -105,12 +106,26 @@ pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Re
     };
     let mut all =
         vec![whole("loop", hand_loop.clone()), whole("loop_again", hand_loop), whole("fused_by_hand", fused_by_hand)];
-    for (name, fuse) in [("auto", Fuse::Off), ("fused", Fuse::Now)] {
+    for (name, fuse) in [("auto", Fuse::Off), ("fused", Fuse::Now), ("tiered", Fuse::Auto)] {
         let graph = chain(queue, &kernel, &buffers, items, number)?;
-        let executable = graph.finalize(Finalize::new().path(Path::Auto).fuse(fuse))?;
+        let options = Finalize::new().path(Path::Auto).fuse(fuse).fuse_after(Duration::ZERO);
+        let executable = graph.finalize(options)?;
+        settle(&executable, queue)?;
         all.push(whole(name, move || Ok(executable.submit(queue)?.wait()?)));
     }
     Ok(all)
+}
+
+/// Submits until it is known whether the executable stays fused.
+fn settle(executable: &Executable, queue: &Queue) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let is_open = |state| matches!(state, FusingState::Waiting | FusingState::Building | FusingState::Trying);
+    while is_open(executable.report().fusing) && begun.elapsed() < Duration::from_secs(30) {
+        for _ in 0..20 {
+            executable.submit(queue)?.wait()?;
+        }
+    }
+    Ok(())
 }
 
 fn chain(

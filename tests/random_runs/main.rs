@@ -24,7 +24,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use case::{BUFFERS, Case, LEN, Update, Wait};
-use clgraph::{Error, Event, Finalize, HostData, Path, Queue, QueueProperties, Submission, SubmitError};
+use clgraph::{Error, Event, Finalize, Fuse, HostData, Path, Queue, QueueProperties, Submission, SubmitError};
 use common::UserEvent;
 use eager::Eager;
 use graphs::{Maker, Shared, Views};
@@ -72,7 +72,12 @@ fn options(case: &Case) -> Finalize {
     if case.updatable {
         options = options.updatable();
     }
-    options
+    // Building takes most of the time, so few are fused. (Those that profile or change never are.)
+    match (case.path, case.ops.len()) {
+        (0..32, 3..) => options.fuse(Fuse::Now),
+        (32..64, _) => options.fuse(Fuse::Auto).fuse_after(Duration::ZERO),
+        _ => options,
+    }
 }
 
 fn check(case: &Case, shared: &Shared) -> bool {
