@@ -6,16 +6,35 @@
 //!
 //! ```text
 //! void clgraph_fuse_item_scale(global float *a, float by, const uint clgraph_fuse_x, ..) { size_t i = get_global_id(0); a[i] *= by; }
-//! void clgraph_fuse_run_scale(global float *a, float by, const uint clgraph_fuse_dims, ..) { for (..) clgraph_fuse_item_scale(a, by, x, ..); }
+//! void clgraph_fuse_run1_scale(global float *a, float by, const uint clgraph_fuse_dims, ..) { for (..) clgraph_fuse_item_scale(a, by, x, ..); }
 //! kernel void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, uint clgraph_fuse_a2) {
-//!     clgraph_fuse_run_scale(clgraph_fuse_a0, clgraph_fuse_a1, 1, ..);
-//!     clgraph_fuse_run_scale(clgraph_fuse_a0, clgraph_fuse_a1, 1, ..);
+//!     clgraph_fuse_run1_scale(clgraph_fuse_a0, clgraph_fuse_a1, 1, ..);
+//!     clgraph_fuse_run1_scale(clgraph_fuse_a0, clgraph_fuse_a1, 1, ..);
 //! }
 //! ```
+//!
+//! Launches that come again and again are a loop ([`rolled`]). Arguments that differ from turn to turn are in tables, which one
+//! work-item has in private memory, and a work-group in local memory:
+//!
+//! ```text
+//! kernel void clgraph_fused_0(global void *clgraph_fuse_a0, .., uint clgraph_fuse_a9) {
+//!     float clgraph_fuse_t0[] = {clgraph_fuse_a1, clgraph_fuse_a2, ..};
+//!     for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 8; ++clgraph_fuse_turn) {
+//!         clgraph_fuse_turn1_scale(clgraph_fuse_a0, clgraph_fuse_t0[clgraph_fuse_turn], 1, ..);
+//!     }
+//! }
+//! ```
+//!
+//! There are straight lines and such loops only: some compilers get calls under conditions wrong.
 
-use std::collections::BTreeMap;
+mod rolled;
+#[cfg(test)]
+mod rolled_tests;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use self::rolled::{Loop, Part, Place, Rolled, Table, rolled};
 use super::source::{KernelText, Source};
 
 /// How a fused kernel runs the work-items of its launches.
@@ -42,8 +61,8 @@ pub(crate) struct Dialect {
 pub(crate) enum FusedParam {
     /// Global memory.
     Memory,
-    /// A value of this type.
-    Value(String),
+    /// A value of this type, of so many bytes.
+    Value(String, usize),
     /// A size of a range.
     Size,
 }
@@ -139,17 +158,57 @@ const IDS: [(&str, &str); 11] = [
     ),
 ];
 
-/// Returns a source that has all of `text` and these fused kernels, whose launches are of kernels that the source can give as
-/// functions of one work-item ([`Source::item`]).
-pub(crate) fn fused(text: &str, source: &Source, dialect: Dialect, kernels: &[FusedKernel]) -> String {
-    let Dialect { size_beyond, .. } = dialect;
-    // By kernel: whether a launch has one dimension, and whether one has more.
-    let mut used: BTreeMap<&str, [bool; 2]> = BTreeMap::new();
-    for launch in kernels.iter().flat_map(|kernel| &kernel.launches) {
-        used.entry(&launch.kernel).or_default()[usize::from(launch.dims > 1)] = true;
+/// The functions that run all work-items of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Run {
+    /// For many lines: without `noinline` compilers take minutes for hundreds of launches.
+    Line,
+    /// For the few calls in loops, which are faster when they are inlined.
+    Turn,
+}
+
+/// The most calls in the loops of a kernel that are inlined.
+const MOST_INLINED: usize = 16;
+
+impl Run {
+    /// Returns how the launches in loops of a kernel are called.
+    fn in_loops(rolled: &Rolled) -> Self {
+        let calls = rolled.parts.iter().map(|part| if let Part::Loop(of) = part { of.args.len() } else { 0 });
+        if calls.sum::<usize>() <= MOST_INLINED { Self::Turn } else { Self::Line }
     }
-    let used = used.into_iter().filter_map(|(name, dims)| Some((name, source.item(name).ok()?, dims)));
-    let used: Vec<(&str, &KernelText, [bool; 2])> = used.collect();
+
+    /// Returns the name of the function for a kernel, for launches of one dimension or of more.
+    fn name(self, kernel: &str, is_line: bool) -> String {
+        let run = match self {
+            Self::Line => "run",
+            Self::Turn => "turn",
+        };
+        format!("clgraph_fuse_{run}{}_{kernel}", if is_line { "1" } else { "3" })
+    }
+}
+
+/// Returns a source that has all of `text` and these fused kernels, whose launches are of kernels that the source can give as
+/// functions of one work-item ([`Source::item`]). `rolls` says whether launches that come again are loops.
+pub(crate) fn fused(text: &str, source: &Source, dialect: Dialect, kernels: &[FusedKernel], rolls: bool) -> String {
+    let Dialect { size_beyond, .. } = dialect;
+    let lines = |kernel: &FusedKernel| (0..kernel.launches.len()).map(Part::Launch).collect();
+    let roll = |kernel| if rolls { rolled(kernel) } else { Rolled { parts: lines(kernel), tables: Vec::new() } };
+    let all_rolled: Vec<Rolled> = kernels.iter().map(roll).collect();
+    // By kernel: how its launches are called, and whether they have one dimension.
+    let mut used: BTreeMap<&str, BTreeSet<(bool, Run)>> = BTreeMap::new();
+    for (kernel, rolled) in kernels.iter().zip(&all_rolled) {
+        for part in &rolled.parts {
+            let (launches, run) = match part {
+                Part::Launch(at) => (*at..at + 1, Run::Line),
+                Part::Loop(of) => (of.start..of.start + of.args.len(), Run::in_loops(rolled)),
+            };
+            for launch in &kernel.launches[launches] {
+                used.entry(&launch.kernel).or_default().insert((launch.dims <= 1, run));
+            }
+        }
+    }
+    let used = used.into_iter().filter_map(|(name, runs)| Some((name, source.item(name).ok()?, runs)));
+    let used: Vec<(&str, &KernelText, BTreeSet<(bool, Run)>)> = used.collect();
     let mut all = format!("{OWN}#line 1\n{text}\n");
     // Writing to a string never fails.
     let _ = writeln!(all, "#define clgraph_fuse_beyond {size_beyond}");
@@ -165,13 +224,13 @@ pub(crate) fn fused(text: &str, source: &Source, dialect: Dialect, kernels: &[Fu
         let end = function.find('(').unwrap_or(function.len());
         let _ = writeln!(all, "#undef {}", &function[..end]);
     }
-    for (name, kernel, dims) in &used {
-        for (number, _) in dims.iter().enumerate().filter(|(_, is_used)| **is_used) {
-            run(&mut all, name, kernel, dialect, number == 0);
+    for (name, kernel, runs) in &used {
+        for (is_line, run) in runs {
+            write_run(&mut all, name, kernel, dialect, *is_line, *run);
         }
     }
-    for (number, kernel) in kernels.iter().enumerate() {
-        write_kernel(&mut all, number, kernel, dialect.form);
+    for (number, (kernel, rolled)) in kernels.iter().zip(&all_rolled).enumerate() {
+        write_kernel(&mut all, number, kernel, rolled, dialect);
     }
     all
 }
@@ -181,12 +240,14 @@ fn listed(list: &str) -> String {
     if list.is_empty() { String::new() } else { format!("{list}, ") }
 }
 
+/// Keeps a compiler from vectorizing the loop that follows.
+const SCALAR: &str = "#pragma clang loop vectorize(disable) interleave(disable)";
+
 /// Writes the function that runs all work-items of a launch.
-fn run(all: &mut String, name: &str, kernel: &KernelText, dialect: Dialect, is_line: bool) {
+fn write_run(all: &mut String, name: &str, kernel: &KernelText, dialect: Dialect, is_line: bool, run: Run) {
     let (params, names) = (listed(&kernel.params), listed(&kernel.names.join(", ")));
-    let dims = if is_line { "1" } else { "3" };
-    // Without `noinline` compilers take minutes for hundreds of launches.
-    let _ = writeln!(all, "__attribute__((noinline)) void clgraph_fuse_run{dims}_{name}({params}{RANGE}) {{");
+    let attribute = if run == Run::Line { "__attribute__((noinline)) " } else { "" };
+    let _ = writeln!(all, "{attribute}void {}({params}{RANGE}) {{", run.name(name, is_line));
     let body = match (dialect.form, is_line) {
         (Form::OneItem, true) => {
             "for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)\n        \
@@ -216,7 +277,7 @@ fn run(all: &mut String, name: &str, kernel: &KernelText, dialect: Dialect, is_l
     // The innermost loop is the last.
     let before = match before.rsplit_once("for (") {
         Some((outer, inner)) if !dialect.vectorizes && dialect.form == Form::OneItem => {
-            format!("{outer}\n#pragma clang loop vectorize(disable) interleave(disable)\n    for ({inner}")
+            format!("{outer}\n{SCALAR}\n    for ({inner}")
         }
         _ => before.to_owned(),
     };
@@ -224,10 +285,11 @@ fn run(all: &mut String, name: &str, kernel: &KernelText, dialect: Dialect, is_l
 }
 
 /// Writes a fused kernel.
-fn write_kernel(all: &mut String, number: usize, kernel: &FusedKernel, form: Form) {
+fn write_kernel(all: &mut String, number: usize, kernel: &FusedKernel, rolled: &Rolled, dialect: Dialect) {
+    let form = dialect.form;
     let param = |(at, param): (usize, &FusedParam)| match param {
         FusedParam::Memory => format!("global void *clgraph_fuse_a{at}"),
-        FusedParam::Value(type_text) => format!("{type_text} clgraph_fuse_a{at}"),
+        FusedParam::Value(type_text, _) => format!("{type_text} clgraph_fuse_a{at}"),
         FusedParam::Size => format!("const uint clgraph_fuse_a{at}"),
     };
     let mut params: Vec<String> = kernel.params.iter().enumerate().map(param).collect();
@@ -236,19 +298,96 @@ fn write_kernel(all: &mut String, number: usize, kernel: &FusedKernel, form: For
     let _ = writeln!(all, "kernel {size}void {}({}) {{", name(number), params.join(", "));
     // For a first launch that has nothing to do: drivers compile a kernel when it is first enqueued.
     all.push_str("    if (clgraph_fuse_go == 0) return;\n");
-    let arg = |arg: &FusedArg| match arg {
-        FusedArg::Param(at) => format!("clgraph_fuse_a{at}"),
-        FusedArg::Number(number) => number.to_string(),
-    };
-    for (at, launch) in kernel.launches.iter().enumerate() {
-        if at > 0 && form == Form::OneGroup {
-            all.push_str("    barrier(CLK_GLOBAL_MEM_FENCE);\n");
+    write_tables(all, &rolled.tables, form);
+    let mut waits = "";
+    for part in &rolled.parts {
+        all.push_str(waits);
+        match part {
+            Part::Launch(at) => {
+                let launch = &kernel.launches[*at];
+                let name = Run::Line.name(&launch.kernel, launch.dims <= 1);
+                write_call(all, "    ", &name, launch, rolled::args(launch).map(arg));
+                waits = if form == Form::OneGroup { BARRIER } else { "" };
+            }
+            Part::Loop(of) => {
+                write_loop(all, kernel, of, Run::in_loops(rolled), dialect);
+                // There is one after each turn.
+                waits = "";
+            }
         }
-        let dims = if launch.dims > 1 { "3" } else { "1" };
-        let dims_now = [FusedArg::Number(launch.dims)];
-        let args = launch.args.iter().chain(&dims_now).chain(launch.range.iter().flatten());
-        let args: Vec<String> = args.map(arg).collect();
-        let _ = writeln!(all, "    clgraph_fuse_run{dims}_{}({});", launch.kernel, args.join(", "));
     }
     all.push_str("}\n");
+}
+
+/// Between launches, where a work-group runs them.
+const BARRIER: &str = "    barrier(CLK_GLOBAL_MEM_FENCE);\n";
+
+fn arg(arg: &FusedArg) -> String {
+    match arg {
+        FusedArg::Param(at) => format!("clgraph_fuse_a{at}"),
+        FusedArg::Number(number) => number.to_string(),
+    }
+}
+
+/// Writes what differs from turn to turn.
+fn write_tables(all: &mut String, tables: &[Table], form: Form) {
+    let place = if form == Form::OneGroup { "local " } else { "" };
+    for (number, table) in tables.iter().enumerate() {
+        let begin = match &table.kind {
+            FusedParam::Memory => format!("global void *{place}"),
+            FusedParam::Value(type_text, _) => {
+                // The table of a work-group is written after it is declared.
+                let of_value = |word: &&str| !["const", "volatile", "private", "__private"].contains(word);
+                let words: Vec<&str> = type_text.split(' ').filter(of_value).collect();
+                format!("{place}{} ", words.join(" "))
+            }
+            FusedParam::Size => format!("{place}uint "),
+        };
+        let _ = write!(all, "    {begin}clgraph_fuse_t{number}[{}]", table.entries.len());
+        let entries: Vec<String> = table.entries.iter().map(arg).collect();
+        let _ = match form {
+            Form::OneItem => writeln!(all, " = {{{}}};", entries.join(", ")),
+            Form::OneGroup => writeln!(all, ";"),
+        };
+    }
+    if form == Form::OneItem || tables.is_empty() {
+        return;
+    }
+    all.push_str("    if (get_local_id(0) == 0) {\n");
+    for (number, table) in tables.iter().enumerate() {
+        for (at, entry) in table.entries.iter().enumerate() {
+            let _ = writeln!(all, "        clgraph_fuse_t{number}[{at}] = {};", arg(entry));
+        }
+    }
+    all.push_str("    }\n    barrier(CLK_LOCAL_MEM_FENCE);\n");
+}
+
+/// Writes the turns of a loop.
+fn write_loop(all: &mut String, kernel: &FusedKernel, of: &Loop, run: Run, dialect: Dialect) {
+    // Where each launch has one work-item, this is the innermost loop.
+    if !dialect.vectorizes && dialect.form == Form::OneItem {
+        let _ = writeln!(all, "{SCALAR}");
+    }
+    let turns = of.turns;
+    let _ = writeln!(all, "    for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < {turns}; ++clgraph_fuse_turn) {{");
+    let in_turn = |place: &Place| match place {
+        Place::Same(same) => arg(same),
+        Place::Table(table, 0) => format!("clgraph_fuse_t{table}[clgraph_fuse_turn]"),
+        Place::Table(table, ahead) => format!("clgraph_fuse_t{table}[clgraph_fuse_turn + {ahead}]"),
+    };
+    for (launch, places) in kernel.launches[of.start..].iter().zip(&of.args) {
+        let name = run.name(&launch.kernel, launch.dims <= 1);
+        write_call(all, "        ", &name, launch, places.iter().map(in_turn));
+        if dialect.form == Form::OneGroup {
+            let _ = write!(all, "    {BARRIER}");
+        }
+    }
+    all.push_str("    }\n");
+}
+
+/// Writes the call that runs a launch. `args` has its range too.
+fn write_call(all: &mut String, indent: &str, name: &str, launch: &FusedLaunch, args: impl Iterator<Item = String>) {
+    let mut args: Vec<String> = args.collect();
+    args.insert(launch.args.len(), launch.dims.to_string());
+    let _ = writeln!(all, "{indent}{name}({});", args.join(", "));
 }

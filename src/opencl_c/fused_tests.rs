@@ -83,53 +83,57 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
     let kernel = FusedKernel {
         params: vec![
             FusedParam::Memory,
-            FusedParam::Value("float".to_owned()),
-            FusedParam::Value("float".to_owned()),
+            FusedParam::Value("float".to_owned(), 4),
+            FusedParam::Value("float".to_owned(), 4),
             FusedParam::Size,
         ],
         launches: vec![launch("add", &[0, 1], 1, line), launch("add", &[0, 2], 2, line)],
     };
     let written = |form| {
-        let all =
-            fused(text, &read(text), Dialect { form, size_beyond: 1, vectorizes: true }, std::slice::from_ref(&kernel));
+        let all = fused(
+            text,
+            &read(text),
+            Dialect { form, size_beyond: 1, vectorizes: true },
+            std::slice::from_ref(&kernel),
+            true,
+        );
         let (_, own) = all.split_once("#undef get_num_groups\n").unwrap();
         // The range of a function is the same for all.
         own.replace(super::fused::RANGE, "RANGE").replace(super::fused::RANGE_NAMES, "RANGE")
     };
     expect![[r#"
-        __attribute__((noinline)) void clgraph_fuse_run1_add(global float * to , float by, RANGE) {
-            for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
-                clgraph_fuse_item_add(to, by, clgraph_fuse_x, 0, 0, RANGE);
-        }
         __attribute__((noinline)) void clgraph_fuse_run3_add(global float * to , float by, RANGE) {
             for (uint clgraph_fuse_z = clgraph_fuse_o2; clgraph_fuse_z < clgraph_fuse_o2 + clgraph_fuse_n2; ++clgraph_fuse_z)
             for (uint clgraph_fuse_y = clgraph_fuse_o1; clgraph_fuse_y < clgraph_fuse_o1 + clgraph_fuse_n1; ++clgraph_fuse_y)
             for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
                 clgraph_fuse_item_add(to, by, clgraph_fuse_x, clgraph_fuse_y, clgraph_fuse_z, RANGE);
         }
-        kernel __attribute__((reqd_work_group_size(1, 1, 1))) void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, float clgraph_fuse_a2, const uint clgraph_fuse_a3, const uint clgraph_fuse_go) {
-            if (clgraph_fuse_go == 0) return;
+        __attribute__((noinline)) void clgraph_fuse_run1_add(global float * to , float by, RANGE) {
+            for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
+                clgraph_fuse_item_add(to, by, clgraph_fuse_x, 0, 0, RANGE);
+        }
+        kernel __attribute__((reqd_work_group_size(1, 1, 1))) void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, float clgraph_fuse_a2, const uint clgraph_fuse_a3) {
             clgraph_fuse_run1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
             clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
         }
     "#]].assert_eq(&written(Form::OneItem));
     expect![[r#"
-        __attribute__((noinline)) void clgraph_fuse_run1_add(global float * to , float by, RANGE) {
-            for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0; clgraph_fuse_v += (uint)get_local_size(0))
-                clgraph_fuse_item_add(to, by, clgraph_fuse_o0 + clgraph_fuse_v, 0, 0, RANGE);
-        }
         __attribute__((noinline)) void clgraph_fuse_run3_add(global float * to , float by, RANGE) {
             for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0 * clgraph_fuse_n1 * clgraph_fuse_n2; clgraph_fuse_v += (uint)get_local_size(0))
                 clgraph_fuse_item_add(to, by, clgraph_fuse_o0 + clgraph_fuse_v % clgraph_fuse_n0, clgraph_fuse_o1 + clgraph_fuse_v / clgraph_fuse_n0 % clgraph_fuse_n1, clgraph_fuse_o2 + clgraph_fuse_v / (clgraph_fuse_n0 * clgraph_fuse_n1), RANGE);
         }
-        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, float clgraph_fuse_a2, const uint clgraph_fuse_a3, const uint clgraph_fuse_go) {
-            if (clgraph_fuse_go == 0) return;
+        __attribute__((noinline)) void clgraph_fuse_run1_add(global float * to , float by, RANGE) {
+            for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0; clgraph_fuse_v += (uint)get_local_size(0))
+                clgraph_fuse_item_add(to, by, clgraph_fuse_o0 + clgraph_fuse_v, 0, 0, RANGE);
+        }
+        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, float clgraph_fuse_a2, const uint clgraph_fuse_a3) {
             clgraph_fuse_run1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
             barrier(CLK_GLOBAL_MEM_FENCE);
             clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
         }
     "#]].assert_eq(&written(Form::OneGroup));
-    let all = fused(text, &read(text), Dialect { form: Form::OneItem, size_beyond: 0, vectorizes: false }, &[kernel]);
+    let all =
+        fused(text, &read(text), Dialect { form: Form::OneItem, size_beyond: 0, vectorizes: false }, &[kernel], true);
     let pragma = "\n#pragma clang loop vectorize(disable) interleave(disable)\n    for (uint clgraph_fuse_x";
     assert_eq!(all.matches(pragma).count(), 2, "{all}");
     assert!(all.contains("#line 1\nkernel void add(") && all.contains("#define clgraph_fuse_beyond 0\n"), "{all}");
@@ -137,6 +141,127 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
         all.contains("void clgraph_fuse_item_add(global float * to , float by, const uint clgraph_fuse_x,"),
         "{all}"
     );
+}
+
+/// A chain of two kernels, whose buffers, values and sizes differ from turn to turn; then one over two buffers.
+fn repeating() -> (&'static str, FusedKernel) {
+    let text = "typedef struct { int x; } pair;\n\
+        kernel void f(global const int *s, global int *t, const pair by) { t[get_global_id(0)] = s[get_global_id(0)] + by.x; }\n\
+        kernel void g(global int *t) { t[get_global_id(0)] *= 2; }\n";
+    let (zero, one) = (FusedArg::Number(0), FusedArg::Number(1));
+    let mut params = vec![FusedParam::Memory; 6];
+    params.extend(vec![FusedParam::Value("const pair".to_owned(), 4); 5]);
+    params.extend([FusedParam::Size, FusedParam::Size]);
+    let line = |size: usize| [[zero; 3], [FusedArg::Param(size), one, one], [one; 3]];
+    let mut launches = Vec::new();
+    for turn in 0..5 {
+        launches.push(launch("f", &[turn, turn + 1, 6 + turn], 1, line(11 + turn % 2)));
+        launches.push(launch("g", &[turn + 1], 1, line(11)));
+    }
+    launches.push(launch("g", &[0], 2, line(12)));
+    launches.extend((0..12).map(|turn| launch("f", &[turn % 2, 1 - turn % 2, 6], 1, line(12))));
+    (text, FusedKernel { params, launches })
+}
+
+#[test]
+fn launches_that_come_again_are_loops() {
+    let (text, kernel) = repeating();
+    let written = |form, vectorizes| {
+        let dialect = Dialect { form, size_beyond: 1, vectorizes };
+        let all = fused(text, &read(text), dialect, std::slice::from_ref(&kernel), true);
+        let (_, own) = all.split_once("#undef get_num_groups\n").unwrap();
+        own.replace(super::fused::RANGE, "RANGE").replace(super::fused::RANGE_NAMES, "RANGE")
+    };
+    expect![[r#"
+        void clgraph_fuse_turn1_f(global const int * s , global int * t , const pair by, RANGE) {
+    
+        #pragma clang loop vectorize(disable) interleave(disable)
+            for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
+                clgraph_fuse_item_f(s, t, by, clgraph_fuse_x, 0, 0, RANGE);
+        }
+        __attribute__((noinline)) void clgraph_fuse_run3_g(global int * t, RANGE) {
+            for (uint clgraph_fuse_z = clgraph_fuse_o2; clgraph_fuse_z < clgraph_fuse_o2 + clgraph_fuse_n2; ++clgraph_fuse_z)
+            for (uint clgraph_fuse_y = clgraph_fuse_o1; clgraph_fuse_y < clgraph_fuse_o1 + clgraph_fuse_n1; ++clgraph_fuse_y)
+    
+        #pragma clang loop vectorize(disable) interleave(disable)
+            for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
+                clgraph_fuse_item_g(t, clgraph_fuse_x, clgraph_fuse_y, clgraph_fuse_z, RANGE);
+        }
+        void clgraph_fuse_turn1_g(global int * t, RANGE) {
+    
+        #pragma clang loop vectorize(disable) interleave(disable)
+            for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
+                clgraph_fuse_item_g(t, clgraph_fuse_x, 0, 0, RANGE);
+        }
+        kernel __attribute__((reqd_work_group_size(1, 1, 1))) void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, global void *clgraph_fuse_a2, global void *clgraph_fuse_a3, global void *clgraph_fuse_a4, global void *clgraph_fuse_a5, const pair clgraph_fuse_a6, const pair clgraph_fuse_a7, const pair clgraph_fuse_a8, const pair clgraph_fuse_a9, const pair clgraph_fuse_a10, const uint clgraph_fuse_a11, const uint clgraph_fuse_a12) {
+            global void *clgraph_fuse_t0[6] = {clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_a2, clgraph_fuse_a3, clgraph_fuse_a4, clgraph_fuse_a5};
+            pair clgraph_fuse_t1[5] = {clgraph_fuse_a6, clgraph_fuse_a7, clgraph_fuse_a8, clgraph_fuse_a9, clgraph_fuse_a10};
+            uint clgraph_fuse_t2[5] = {clgraph_fuse_a11, clgraph_fuse_a12, clgraph_fuse_a11, clgraph_fuse_a12, clgraph_fuse_a11};
+        #pragma clang loop vectorize(disable) interleave(disable)
+            for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 5; ++clgraph_fuse_turn) {
+                clgraph_fuse_turn1_f(clgraph_fuse_t0[clgraph_fuse_turn], clgraph_fuse_t0[clgraph_fuse_turn + 1], clgraph_fuse_t1[clgraph_fuse_turn], 1, 0, 0, 0, clgraph_fuse_t2[clgraph_fuse_turn], 1, 1, 1, 1, 1);
+                clgraph_fuse_turn1_g(clgraph_fuse_t0[clgraph_fuse_turn + 1], 1, 0, 0, 0, clgraph_fuse_a11, 1, 1, 1, 1, 1);
+            }
+            clgraph_fuse_run3_g(clgraph_fuse_a0, 2, 0, 0, 0, clgraph_fuse_a12, 1, 1, 1, 1, 1);
+        #pragma clang loop vectorize(disable) interleave(disable)
+            for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 6; ++clgraph_fuse_turn) {
+                clgraph_fuse_turn1_f(clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_a6, 1, 0, 0, 0, clgraph_fuse_a12, 1, 1, 1, 1, 1);
+                clgraph_fuse_turn1_f(clgraph_fuse_a1, clgraph_fuse_a0, clgraph_fuse_a6, 1, 0, 0, 0, clgraph_fuse_a12, 1, 1, 1, 1, 1);
+            }
+        }
+    "#]].assert_eq(&written(Form::OneItem, false));
+    expect![[r#"
+        void clgraph_fuse_turn1_f(global const int * s , global int * t , const pair by, RANGE) {
+            for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0; clgraph_fuse_v += (uint)get_local_size(0))
+                clgraph_fuse_item_f(s, t, by, clgraph_fuse_o0 + clgraph_fuse_v, 0, 0, RANGE);
+        }
+        __attribute__((noinline)) void clgraph_fuse_run3_g(global int * t, RANGE) {
+            for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0 * clgraph_fuse_n1 * clgraph_fuse_n2; clgraph_fuse_v += (uint)get_local_size(0))
+                clgraph_fuse_item_g(t, clgraph_fuse_o0 + clgraph_fuse_v % clgraph_fuse_n0, clgraph_fuse_o1 + clgraph_fuse_v / clgraph_fuse_n0 % clgraph_fuse_n1, clgraph_fuse_o2 + clgraph_fuse_v / (clgraph_fuse_n0 * clgraph_fuse_n1), RANGE);
+        }
+        void clgraph_fuse_turn1_g(global int * t, RANGE) {
+            for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0; clgraph_fuse_v += (uint)get_local_size(0))
+                clgraph_fuse_item_g(t, clgraph_fuse_o0 + clgraph_fuse_v, 0, 0, RANGE);
+        }
+        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, global void *clgraph_fuse_a2, global void *clgraph_fuse_a3, global void *clgraph_fuse_a4, global void *clgraph_fuse_a5, const pair clgraph_fuse_a6, const pair clgraph_fuse_a7, const pair clgraph_fuse_a8, const pair clgraph_fuse_a9, const pair clgraph_fuse_a10, const uint clgraph_fuse_a11, const uint clgraph_fuse_a12) {
+            global void *local clgraph_fuse_t0[6];
+            local pair clgraph_fuse_t1[5];
+            local uint clgraph_fuse_t2[5];
+            if (get_local_id(0) == 0) {
+                clgraph_fuse_t0[0] = clgraph_fuse_a0;
+                clgraph_fuse_t0[1] = clgraph_fuse_a1;
+                clgraph_fuse_t0[2] = clgraph_fuse_a2;
+                clgraph_fuse_t0[3] = clgraph_fuse_a3;
+                clgraph_fuse_t0[4] = clgraph_fuse_a4;
+                clgraph_fuse_t0[5] = clgraph_fuse_a5;
+                clgraph_fuse_t1[0] = clgraph_fuse_a6;
+                clgraph_fuse_t1[1] = clgraph_fuse_a7;
+                clgraph_fuse_t1[2] = clgraph_fuse_a8;
+                clgraph_fuse_t1[3] = clgraph_fuse_a9;
+                clgraph_fuse_t1[4] = clgraph_fuse_a10;
+                clgraph_fuse_t2[0] = clgraph_fuse_a11;
+                clgraph_fuse_t2[1] = clgraph_fuse_a12;
+                clgraph_fuse_t2[2] = clgraph_fuse_a11;
+                clgraph_fuse_t2[3] = clgraph_fuse_a12;
+                clgraph_fuse_t2[4] = clgraph_fuse_a11;
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 5; ++clgraph_fuse_turn) {
+                clgraph_fuse_turn1_f(clgraph_fuse_t0[clgraph_fuse_turn], clgraph_fuse_t0[clgraph_fuse_turn + 1], clgraph_fuse_t1[clgraph_fuse_turn], 1, 0, 0, 0, clgraph_fuse_t2[clgraph_fuse_turn], 1, 1, 1, 1, 1);
+                barrier(CLK_GLOBAL_MEM_FENCE);
+                clgraph_fuse_turn1_g(clgraph_fuse_t0[clgraph_fuse_turn + 1], 1, 0, 0, 0, clgraph_fuse_a11, 1, 1, 1, 1, 1);
+                barrier(CLK_GLOBAL_MEM_FENCE);
+            }
+            clgraph_fuse_run3_g(clgraph_fuse_a0, 2, 0, 0, 0, clgraph_fuse_a12, 1, 1, 1, 1, 1);
+            barrier(CLK_GLOBAL_MEM_FENCE);
+            for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 6; ++clgraph_fuse_turn) {
+                clgraph_fuse_turn1_f(clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_a6, 1, 0, 0, 0, clgraph_fuse_a12, 1, 1, 1, 1, 1);
+                barrier(CLK_GLOBAL_MEM_FENCE);
+                clgraph_fuse_turn1_f(clgraph_fuse_a1, clgraph_fuse_a0, clgraph_fuse_a6, 1, 0, 0, 0, clgraph_fuse_a12, 1, 1, 1, 1, 1);
+                barrier(CLK_GLOBAL_MEM_FENCE);
+            }
+        }
+    "#]].assert_eq(&written(Form::OneGroup, true));
 }
 
 /// What clgraph writes around a source has only words that no macro of the source may have.
@@ -147,12 +272,22 @@ fn own_words_cannot_be_macros() {
     for form in [Form::OneItem, Form::OneGroup] {
         let launches = vec![launch("f", &[0], 1, range), launch("f", &[0], 3, range)];
         let kernel = FusedKernel { params: vec![FusedParam::Memory], launches };
-        let all =
-            fused(text, &read(text), Dialect { form, size_beyond: 1, vectorizes: true }, &[kernel]).replace(text, "");
+        let all = fused(text, &read(text), Dialect { form, size_beyond: 1, vectorizes: true }, &[kernel], true)
+            .replace(text, "");
         let tokens = super::tokens::split(&all).unwrap();
         let words = tokens.iter().filter(|token| token.kind == super::tokens::TokenKind::Word);
         for word in words.map(|token| &all[token.at.clone()]) {
             let is_own = word.starts_with("clgraph_fuse") || ["a", "int", "f"].contains(&word);
+            assert!(is_own || super::words::is_keyword(word), "{word}");
+        }
+        let (text, kernel) = repeating();
+        let dialect = Dialect { form, size_beyond: 1, vectorizes: true };
+        let all = fused(text, &read(text), dialect, &[kernel], true);
+        let (_, own) = all.split_once("#undef get_num_groups\n").unwrap();
+        let tokens = super::tokens::split(own).unwrap();
+        let words = tokens.iter().filter(|token| token.kind == super::tokens::TokenKind::Word);
+        for word in words.map(|token| &own[token.at.clone()]) {
+            let is_own = word.starts_with("clgraph_fuse") || ["s", "t", "by", "int", "pair"].contains(&word);
             assert!(is_own || super::words::is_keyword(word), "{word}");
         }
     }

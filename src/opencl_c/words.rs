@@ -3,7 +3,7 @@
 use super::unreadable::Unreadable;
 
 /// Words that have to mean what they mean in OpenCL C, because kernels are declared or guarded by them.
-const KEYWORDS: [&str; 37] = [
+const KEYWORDS: [&str; 38] = [
     "kernel",
     "__kernel",
     "global",
@@ -41,6 +41,7 @@ const KEYWORDS: [&str; 37] = [
     "reqd_work_group_size",
     "barrier",
     "CLK_GLOBAL_MEM_FENCE",
+    "CLK_LOCAL_MEM_FENCE",
 ];
 
 /// Functions that tell a work-item where it is.

@@ -1,5 +1,6 @@
 //! Fused kernels of a program: see [`crate::opencl_c::fused`].
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::cl::completion::user_code::log_later;
@@ -85,25 +86,42 @@ impl Kernel {
 impl Program {
     /// Builds fused kernels, whose launches are of kernels of this program that [are items](Kernel::item). Returns them in order.
     pub(crate) fn fuse(&self, dialect: Dialect, kernels: &[FusedKernel]) -> Result<Vec<Kernel>, NotFused> {
-        let known = self.fused_programs().find(dialect, kernels);
+        // The parts of a long chain are often equal.
+        let mut numbers: BTreeMap<&FusedKernel, usize> = BTreeMap::new();
+        let mut unlike: Vec<FusedKernel> = Vec::new();
+        for kernel in kernels {
+            numbers.entry(kernel).or_insert_with(|| {
+                unlike.push(kernel.clone());
+                unlike.len() - 1
+            });
+        }
+        let known = self.fused_programs().find(dialect, &unlike);
         let program = match known {
             Some(known) => known,
             None => {
-                let of = self.source().map_err(|why| NotFused::Program(why.clone()))?;
-                let text = fused(&of.text, &of.source, dialect, kernels);
-                let built = ProgramBuilder::new(self.context()).options(&of.options).source(&text);
-                let built = built.map_err(|error| {
-                    log_later!(Debug, "a program with fused kernels cannot be built: {error}");
-                    match error {
-                        Error::Program(ProgramError::BuildFailed { .. }) => NotFused::NotBuilt,
-                        _ => NotFused::Driver,
-                    }
-                })?;
-                let gone = self.fused_programs().keep(dialect, kernels.to_vec(), built.clone());
+                let built = match self.build_fused(dialect, &unlike, true) {
+                    // A type may hide what its values in a table must not be.
+                    Err(NotFused::NotBuilt) => self.build_fused(dialect, &unlike, false)?,
+                    built => built?,
+                };
+                let gone = self.fused_programs().keep(dialect, unlike, built.clone());
                 drop(gone);
                 built
             }
         };
-        (0..kernels.len()).map(|number| program.kernel(&name(number)).map_err(|_| NotFused::Driver)).collect()
+        let made = |kernel| program.kernel(&name(numbers[kernel])).map_err(|_| NotFused::Driver);
+        kernels.iter().map(made).collect()
+    }
+
+    fn build_fused(&self, dialect: Dialect, kernels: &[FusedKernel], rolls: bool) -> Result<Self, NotFused> {
+        let of = self.source().map_err(|why| NotFused::Program(why.clone()))?;
+        let text = fused(&of.text, &of.source, dialect, kernels, rolls);
+        ProgramBuilder::new(self.context()).options(&of.options).source(&text).map_err(|error| {
+            log_later!(Debug, "a program with fused kernels cannot be built: {error}");
+            match error {
+                Error::Program(ProgramError::BuildFailed { .. }) => NotFused::NotBuilt,
+                _ => NotFused::Driver,
+            }
+        })
     }
 }

@@ -223,7 +223,7 @@ impl<'a> Fusing<'a> {
     fn kernel(&self, chain: &Chain) -> FusedKernel {
         let param = |need: &Need| match need {
             Need::Memory(_) => FusedParam::Memory,
-            Need::Value(number, _) => FusedParam::Value(self.types[*number].clone()),
+            Need::Value(number, bytes) => FusedParam::Value(self.types[*number].clone(), bytes.len()),
             Need::Size(_) => FusedParam::Size,
         };
         let place = |need: &Need| FusedArg::Param(chain.needs.iter().position(|known| known == need).unwrap_or(0));

@@ -1,0 +1,289 @@
+//! Which launches of a fused kernel are the turns of a loop.
+//!
+//! Launches of up to eight kernels that come again and again are a loop: `(a, b), (b, c), (c, d), ..` are the turns
+//! `(table[turn], table[turn + 1])`. An argument that is the same in all turns is written as it is. Of the others, those that walk over
+//! the same arguments share a table. The order of the launches stays.
+//!
+//! At each launch the loop is taken that saves most. The work is bounded: for each period it is about one look at each launch.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::{FusedArg, FusedKernel, FusedLaunch, FusedParam};
+
+/// The most launches in a turn.
+const MOST_LAUNCHES: usize = 8;
+/// The fewest turns that are worth a loop.
+const LEAST_TURNS: usize = 4;
+/// The most bytes of tables in a kernel: OpenCL promises twice as many of local memory.
+const MOST_BYTES: usize = 16 << 10;
+
+/// The launches of a fused kernel, as lines and loops.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Rolled {
+    pub(super) parts: Vec<Part>,
+    pub(super) tables: Vec<Table>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The launch with this number.
+    Launch(usize),
+    Loop(Loop),
+}
+
+/// Launches that come again and again.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Loop {
+    /// The first launch of the first turn.
+    pub(super) start: usize,
+    pub(super) turns: usize,
+    /// By launch of a turn: its arguments, and then its range.
+    pub(super) args: Vec<Vec<Place>>,
+}
+
+/// Where an argument is in each turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It is the same in all turns.
+    Same(FusedArg),
+    /// In this table, at the number of the turn and this many more.
+    Table(usize, usize),
+}
+
+/// What arguments are in the turns of a loop.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Table {
+    pub(super) kind: FusedParam,
+    pub(super) entries: Vec<FusedArg>,
+}
+
+impl Table {
+    fn bytes(&self) -> usize {
+        self.entries.len() * size(&self.kind)
+    }
+
+    /// Returns where it has a column, if need be with one entry more. `Err` if the entry comes first, which moves all others.
+    fn place(&mut self, column: &[FusedArg]) -> Option<Result<usize, ()>> {
+        let (count, len) = (column.len(), self.entries.len());
+        if let Some(at) = self.entries.windows(count).position(|window| window == column) {
+            return Some(Ok(at));
+        }
+        let (first, last) = (column.first()?, column.last()?);
+        if self.entries[len + 1 - count..] == column[..count - 1] {
+            self.entries.push(*last);
+            return Some(Ok(len + 1 - count));
+        }
+        if self.entries[..count - 1] == column[1..] {
+            self.entries.insert(0, *first);
+            return Some(Err(()));
+        }
+        None
+    }
+}
+
+/// Returns the bytes of an argument.
+fn size(kind: &FusedParam) -> usize {
+    match kind {
+        FusedParam::Memory => 8,
+        FusedParam::Value(_, bytes) => *bytes,
+        FusedParam::Size => 4,
+    }
+}
+
+/// Returns the arguments of a launch, and then its range.
+pub(super) fn args(launch: &FusedLaunch) -> impl Iterator<Item = &FusedArg> {
+    launch.args.iter().chain(launch.range.iter().flatten())
+}
+
+/// Finds the loops in the launches of a fused kernel.
+pub(super) fn rolled(kernel: &FusedKernel) -> Rolled {
+    let search = Search::new(kernel);
+    let count = kernel.launches.len();
+    let mut rolled = Rolled::default();
+    let mut left = MOST_BYTES;
+    // By period: before this launch there is no room for the tables of a loop.
+    let mut full = [0; MOST_LAUNCHES];
+    let mut at = 0;
+    while at < count {
+        let mut best: Option<Found> = None;
+        for period in 1..=MOST_LAUNCHES {
+            let turns = search.turns(&search.same, at, period);
+            let mut found = vec![Found::without_tables(turns, period)];
+            let (same, turns) = (turns, search.turns(&search.alike, at, period));
+            if turns > same && turns >= LEAST_TURNS && at >= full[period - 1] {
+                match search.with_tables(at, period, turns, left) {
+                    Some(with_tables) => found.push(with_tables),
+                    None => full[period - 1] = at + turns * period,
+                }
+            }
+            for found in found.into_iter().filter(|found| found.turns >= LEAST_TURNS && found.worth().0 > 0) {
+                if best.as_ref().is_none_or(|best| found.worth() > best.worth()) {
+                    best = Some(found);
+                }
+            }
+        }
+        let Some(Found { turns, period, args, tables }) = best else {
+            rolled.parts.push(Part::Launch(at));
+            at += 1;
+            continue;
+        };
+        let args = args.unwrap_or_else(|| search.lists[at..at + period].iter().map(|list| same(list)).collect());
+        let before = rolled.tables.len();
+        let moved = |place: Place| match place {
+            Place::Table(table, ahead) => Place::Table(before + table, ahead),
+            same @ Place::Same(_) => same,
+        };
+        let args = args.into_iter().map(|list| list.into_iter().map(moved).collect()).collect();
+        left = left.saturating_sub(tables.iter().map(Table::bytes).sum());
+        rolled.tables.extend(tables);
+        rolled.parts.push(Part::Loop(Loop { start: at, turns, args }));
+        at += turns * period;
+    }
+    rolled
+}
+
+fn same(list: &[FusedArg]) -> Vec<Place> {
+    list.iter().map(|arg| Place::Same(*arg)).collect()
+}
+
+/// A loop that begins at a launch.
+struct Found {
+    turns: usize,
+    period: usize,
+    /// None: all arguments are the same in all turns.
+    args: Option<Vec<Vec<Place>>>,
+    tables: Vec<Table>,
+}
+
+impl Found {
+    fn without_tables(turns: usize, period: usize) -> Self {
+        Self { turns, period, args: None, tables: Vec::new() }
+    }
+
+    /// The lines that it saves, less what its tables cost; of equal ones, that with fewer tables.
+    fn worth(&self) -> (isize, Reverse<usize>) {
+        let cost = |table: &Table| if table.kind == FusedParam::Memory { 2 } else { 1 };
+        let cost: usize = self.tables.iter().map(cost).sum();
+        let saved = self.turns * self.period - self.period;
+        (saved as isize - cost as isize, Reverse(cost))
+    }
+}
+
+/// How often each launch comes again.
+struct Search<'a> {
+    kernel: &'a FusedKernel,
+    /// By launch: its arguments, and then its range.
+    lists: Vec<Vec<FusedArg>>,
+    /// By period and launch: how many launches from there on have the kernel of the launch that is one period later.
+    alike: Vec<Vec<u32>>,
+    /// The same, with all arguments.
+    same: Vec<Vec<u32>>,
+}
+
+impl<'a> Search<'a> {
+    fn new(kernel: &'a FusedKernel) -> Self {
+        let launches = &kernel.launches;
+        let lists: Vec<Vec<FusedArg>> = launches.iter().map(|launch| args(launch).copied().collect()).collect();
+        let mut names: BTreeMap<(&str, u32, usize), usize> = BTreeMap::new();
+        let name = |launch: &'a FusedLaunch| {
+            let next = names.len();
+            *names.entry((&launch.kernel, launch.dims, launch.args.len())).or_insert(next)
+        };
+        let names: Vec<usize> = launches.iter().map(name).collect();
+        let alike = runs(launches.len(), |one, other| names[one] == names[other]);
+        let same = runs(launches.len(), |one, other| names[one] == names[other] && lists[one] == lists[other]);
+        Self { kernel, lists, alike, same }
+    }
+
+    /// Returns how many turns there are from a launch on.
+    fn turns(&self, runs: &[Vec<u32>], at: usize, period: usize) -> usize {
+        runs[period - 1].get(at).map_or(1, |run| *run as usize / period + 1)
+    }
+
+    fn kind(&self, arg: &FusedArg) -> &FusedParam {
+        match arg {
+            FusedArg::Param(at) => self.kernel.params.get(*at).unwrap_or(&FusedParam::Size),
+            FusedArg::Number(_) => &FusedParam::Size,
+        }
+    }
+
+    /// Returns a loop with tables of at most `left` bytes, which may have fewer turns. None if there is no room for the fewest turns.
+    fn with_tables(&self, at: usize, period: usize, turns: usize, left: usize) -> Option<Found> {
+        let found = self.tables(at, period, turns)?;
+        let bytes = |found: &Found| found.tables.iter().map(Table::bytes).sum::<usize>();
+        if bytes(&found) <= left {
+            return Some(found);
+        }
+        let of_turn: usize = found.tables.iter().map(|table| size(&table.kind)).sum();
+        // Some tables have entries for more than the turns.
+        let more = bytes(&found).saturating_sub(of_turn * turns);
+        let fitting = left.saturating_sub(more).checked_div(of_turn).unwrap_or(0);
+        if fitting < LEAST_TURNS {
+            return None;
+        }
+        self.tables(at, period, fitting.min(turns)).filter(|found| bytes(found) <= left)
+    }
+
+    /// Returns a loop with the tables that it needs. None if an argument is not always of one kind.
+    fn tables(&self, at: usize, period: usize, turns: usize) -> Option<Found> {
+        let mut tables: Vec<Table> = Vec::new();
+        let mut all: Vec<Vec<Place>> = Vec::with_capacity(period);
+        for member in 0..period {
+            let count = self.lists[at + member].len();
+            all.push(Vec::with_capacity(count));
+            for number in 0..count {
+                let of_turn = |turn: usize| self.lists[at + turn * period + member].get(number).copied();
+                let column = (0..turns).map(of_turn).collect::<Option<Vec<FusedArg>>>()?;
+                let first = *column.first()?;
+                let place = if column.iter().all(|arg| *arg == first) {
+                    Place::Same(first)
+                } else {
+                    let kind = self.kind(&first);
+                    if column.iter().any(|arg| self.kind(arg) != kind) {
+                        return None;
+                    }
+                    table(&mut tables, &mut all, kind, column)
+                };
+                all[member].push(place);
+            }
+        }
+        Some(Found { turns, period, args: Some(all), tables })
+    }
+}
+
+/// Returns the place of a column in one of the tables, or in a new one. `placed` are the places of other columns.
+fn table(tables: &mut Vec<Table>, placed: &mut [Vec<Place>], kind: &FusedParam, column: Vec<FusedArg>) -> Place {
+    for (number, table) in tables.iter_mut().enumerate().filter(|(_, table)| table.kind == *kind) {
+        match table.place(&column) {
+            Some(Ok(ahead)) => return Place::Table(number, ahead),
+            Some(Err(())) => {
+                for place in placed.iter_mut().flatten() {
+                    if let Place::Table(of, ahead) = place
+                        && *of == number
+                    {
+                        *ahead += 1;
+                    }
+                }
+                return Place::Table(number, 0);
+            }
+            None => {}
+        }
+    }
+    tables.push(Table { kind: kind.clone(), entries: column });
+    Place::Table(tables.len() - 1, 0)
+}
+
+/// Returns by period and launch, how many launches from there on are equal to the launch that is one period later.
+fn runs(count: usize, equal: impl Fn(usize, usize) -> bool) -> Vec<Vec<u32>> {
+    let of_period = |period: usize| {
+        let mut runs = vec![0_u32; count];
+        for at in (0..count.saturating_sub(period)).rev() {
+            if equal(at, at + period) {
+                runs[at] = runs[at + 1] + 1;
+            }
+        }
+        runs
+    };
+    (1..=MOST_LAUNCHES).map(of_period).collect()
+}

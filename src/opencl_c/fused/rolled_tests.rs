@@ -1,0 +1,184 @@
+//! Loops in random launches: their turns are the launches again.
+
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+
+use super::rolled::{Part, Place, Rolled, Table, args, rolled};
+use super::{FusedArg, FusedKernel, FusedLaunch, FusedParam};
+
+const MEMORY: usize = 12;
+const VALUES: usize = 12;
+
+/// Parameters: memory, then values, then sizes.
+fn params(bytes: usize) -> Vec<FusedParam> {
+    let mut all = vec![FusedParam::Memory; MEMORY];
+    all.extend(vec![FusedParam::Value("pair".to_owned(), bytes); VALUES]);
+    all.extend([FusedParam::Size, FusedParam::Size]);
+    all
+}
+
+fn launch(kernel: usize, memory: [usize; 2], value: usize, size: usize) -> FusedLaunch {
+    let (zero, one) = (FusedArg::Number(0), FusedArg::Number(1));
+    let size = if size == 0 { one } else { FusedArg::Param(MEMORY + VALUES + size - 1) };
+    let values = [memory[0], memory[1], MEMORY + value].map(FusedArg::Param);
+    FusedLaunch {
+        kernel: format!("k{kernel}"),
+        args: values.to_vec(),
+        dims: 1,
+        range: [[zero; 3], [size, one, one], [one; 3]],
+    }
+}
+
+/// Returns the launches that a kernel does: by number, with arguments.
+fn unrolled(kernel: &FusedKernel, rolled: &Rolled) -> Vec<(String, u32, Vec<FusedArg>)> {
+    let mut all = Vec::new();
+    for part in &rolled.parts {
+        match part {
+            Part::Launch(at) => {
+                let launch = &kernel.launches[*at];
+                all.push((launch.kernel.clone(), launch.dims, args(launch).copied().collect()));
+            }
+            Part::Loop(of) => {
+                for turn in 0..of.turns {
+                    for (launch, places) in kernel.launches[of.start..].iter().zip(&of.args) {
+                        let arg = |place: &Place| match place {
+                            Place::Same(arg) => *arg,
+                            Place::Table(table, ahead) => rolled.tables[*table].entries[turn + ahead],
+                        };
+                        all.push((launch.kernel.clone(), launch.dims, places.iter().map(arg).collect()));
+                    }
+                }
+            }
+        }
+    }
+    all
+}
+
+fn check(kernel: &FusedKernel) -> Rolled {
+    let rolled = rolled(kernel);
+    let launches = kernel.launches.iter();
+    let expected: Vec<_> =
+        launches.map(|launch| (launch.kernel.clone(), launch.dims, args(launch).copied().collect())).collect();
+    assert_eq!(unrolled(kernel, &rolled), expected);
+    let kind = |arg: &FusedArg| match arg {
+        FusedArg::Param(at) => kernel.params[*at].clone(),
+        FusedArg::Number(_) => FusedParam::Size,
+    };
+    for Table { kind: of, entries } in &rolled.tables {
+        assert!(entries.iter().all(|entry| kind(entry) == *of));
+    }
+    rolled
+}
+
+/// Pieces of launches that come again with arguments that are the same, walk, or are random.
+fn random(rng: &mut Rng, pieces: usize) -> Vec<FusedLaunch> {
+    let mut all = Vec::new();
+    for _ in 0..pieces {
+        let (period, turns) = (rng.usize(1..10), rng.usize(1..20));
+        let shape: Vec<(usize, [usize; 3], [usize; 4])> = (0..period)
+            .map(|_| (rng.usize(..3), [(); 3].map(|()| rng.usize(..3)), [(); 4].map(|()| rng.usize(..MEMORY))))
+            .collect();
+        for turn in 0..turns {
+            for (kernel, ways, numbers) in &shape {
+                let mut number = |way: usize, at: usize| match way {
+                    0 => numbers[at],
+                    1 => (numbers[at] + turn) % MEMORY,
+                    _ => rng.usize(..MEMORY),
+                };
+                let memory = [number(ways[0], 0), number(ways[0], 1)];
+                let (value, size) = (number(ways[1], 2) % VALUES, number(ways[2], 3) % 3);
+                all.push(launch(*kernel, memory, value, size));
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn unrolled_loops_are_the_launches() {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut rng = Rng::with_seed(seed);
+    let (mut lines, mut launches) = (0, 0);
+    for _ in 0..300 {
+        let pieces = rng.usize(..12);
+        let kernel = FusedKernel { params: params(rng.usize(1..600)), launches: random(&mut rng, pieces) };
+        let rolled = check(&kernel);
+        launches += kernel.launches.len();
+        lines +=
+            rolled.parts.iter().map(|part| if let Part::Loop(of) = part { of.args.len() } else { 1 }).sum::<usize>();
+        let size = |table: &Table| match &table.kind {
+            FusedParam::Memory => 8,
+            FusedParam::Value(_, bytes) => *bytes,
+            FusedParam::Size => 4,
+        };
+        let bytes: usize = rolled.tables.iter().map(|table| size(table) * table.entries.len()).sum();
+        assert!(bytes <= 16 << 10, "{bytes}");
+    }
+    assert!(lines * 10 < launches * 9, "{lines} lines for {launches} launches");
+}
+
+fn chain(count: usize, launch: impl Fn(usize) -> FusedLaunch) -> Rolled {
+    check(&FusedKernel { params: params(4), launches: (0..count).map(launch).collect() })
+}
+
+#[test]
+fn walks_share_a_table() {
+    // Towards higher numbers, with the written argument first, and towards lower ones.
+    let walks: [fn(usize) -> [usize; 2]; 3] = [|at| [at, at + 1], |at| [at + 1, at], |at| [11 - at, 10 - at]];
+    for walk in walks {
+        let found = chain(11, |at| launch(0, walk(at), 0, 0));
+        assert_eq!((found.parts.len(), found.tables.len()), (1, 1), "{found:?}");
+        assert_eq!(found.tables[0].entries.len(), 12);
+    }
+}
+
+#[test]
+fn two_buffers_in_turn_need_no_table() {
+    let found = chain(100, |at| launch(0, [at % 2, 1 - at % 2], 0, 1));
+    assert_eq!((found.parts.len(), found.tables.len()), (1, 0), "{found:?}");
+    // With values of their own only these are in tables.
+    let found = chain(100, |at| launch(0, [at % 2, 1 - at % 2], at % 11, 1));
+    assert!(found.tables.iter().all(|table| table.kind != FusedParam::Memory), "{found:?}");
+    // Each eighth launch is another one.
+    let found = chain(96, |at| launch(usize::from(at % 8 == 7), [0, 1], 0, 1));
+    assert_eq!((found.parts.len(), found.tables.len()), (1, 0), "{found:?}");
+}
+
+#[test]
+fn few_launches_are_lines() {
+    for count in 0..4 {
+        assert_eq!(chain(count, |at| launch(0, [at, at + 1], 0, 0)).parts.len(), count);
+    }
+    // Three turns of four.
+    assert_eq!(chain(12, |at| launch(at % 4, [0, 1], 0, 0)).parts.len(), 12);
+}
+
+#[test]
+fn what_has_no_room_in_tables_is_written_as_it_is() {
+    let mut rng = Rng::with_seed(1);
+    let values: Vec<usize> = (0..1000).map(|_| rng.usize(..VALUES)).collect();
+    let launches = values.iter().map(|value| launch(0, [0, 1], *value, 0)).collect();
+    let found = check(&FusedKernel { params: params(128), launches });
+    assert_eq!(found.tables[0].entries.len(), (16 << 10) / 128);
+    assert!(found.parts.len() > 500);
+}
+
+/// The time grows as the launches do.
+#[test]
+fn long_chains_take_little_time() {
+    let mut rng = Rng::with_seed(2);
+    let launches: Vec<Vec<FusedLaunch>> = vec![
+        (0..100_000).map(|at| launch(0, [at % 2, 1 - at % 2], 0, 1)).collect(),
+        (0..100_000).map(|_| launch(0, [rng.usize(..12), rng.usize(..12)], rng.usize(..12), rng.usize(..3))).collect(),
+        (0..100_000).map(|_| launch(rng.usize(..2), [rng.usize(..12), 0], 0, rng.usize(..3))).collect(),
+        random(&mut rng, 1_000),
+    ];
+    for launches in launches {
+        let kernel = FusedKernel { params: params(8), launches };
+        let start = Instant::now();
+        rolled(&kernel);
+        assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    }
+}
