@@ -1,5 +1,5 @@
 //! Random kernels in random graphs, fused and not: rule Z1. They ask for their ids, return early, have loops and branches, and call
-//! functions; each work-item writes its own elements, and reads others that no work-item writes.
+//! functions; each work-item writes its own elements, and reads others that no work-item writes. Some launches come again and again.
 //!
 //! `CLGRAPH_TEST_RANDOM` is the number of programs, and `CLGRAPH_TEST_SEED` repeats a run.
 
@@ -233,6 +233,44 @@ impl Launch {
         let (numbers, offset) = ((rng.f32(), rng.u32(..64)), (rng.usize(..3), rng.usize(..3)));
         Self { kernel, to, from, numbers, size: (w, h), offset, group }
     }
+
+    /// Some launches that come again and again, with buffers, numbers and sizes that are the same in all turns, walk, or are random.
+    fn turns(rng: &mut Rng, shapes: &[Shape]) -> Vec<Self> {
+        let once: Vec<(Self, [u8; 4])> = (0..rng.usize(1..4))
+            .map(|_| (Self::new(rng, shapes), [rng.u8(..3), rng.u8(..3), rng.u8(..3), rng.u8(..3)]))
+            .collect();
+        let mut all = Vec::new();
+        for turn in 0..rng.usize(4..12) {
+            for (first, [memory, floats, numbers, size]) in &once {
+                let mut next = first.clone();
+                let shape = &shapes[next.kernel];
+                match memory {
+                    0 => {}
+                    1 => (next.to, next.from) = ((next.to + turn) % BUFFERS, (next.from + turn) % BUFFERS),
+                    _ => (next.to, next.from) = (rng.usize(..BUFFERS), rng.usize(..BUFFERS)),
+                }
+                if next.to == next.from && shape.writes_floats == shape.reads_floats {
+                    next.from = (next.from + 1) % BUFFERS;
+                }
+                match floats {
+                    0 => {}
+                    1 => next.numbers.0 += (turn % 2) as f32,
+                    _ => next.numbers.0 = rng.f32(),
+                }
+                match numbers {
+                    0 => {}
+                    1 => next.numbers.1 += turn as u32,
+                    _ => next.numbers.1 = rng.u32(..64),
+                }
+                if next.group.is_none() && next.size.1 == 1 && *size > 0 {
+                    let size = if *size == 1 { 2 + (next.size.0 + turn) % 3 } else { rng.usize(2..LEN) };
+                    (next.size.0, next.offset.0) = (size, rng.usize(..3));
+                }
+                all.push(next);
+            }
+        }
+        all
+    }
 }
 
 #[test]
@@ -247,7 +285,13 @@ fn random_kernels_do_the_same_when_they_are_fused() {
         let std = if field.bench.queue.device().caps().version.major >= 3 { "-cl-std=CL3.0" } else { "-cl-std=CL2.0" };
         let program = ProgramBuilder::new(&field.bench.queue).options(std).source(&source).unwrap();
         let kernels: Vec<Kernel> = (0..KERNELS).map(|at| program.kernel(&format!("k{at}")).unwrap()).collect();
-        let mut list: Vec<Launch> = (0..rng.usize(2..40)).map(|_| Launch::new(&mut rng, &shapes)).collect();
+        let mut list: Vec<Launch> = Vec::new();
+        for _ in 0..rng.usize(1..6) {
+            list.extend((0..rng.usize(2..10)).map(|_| Launch::new(&mut rng, &shapes)));
+            if rng.bool() {
+                list.extend(Launch::turns(&mut rng, &shapes));
+            }
+        }
         let path = [Path::Auto, Path::Native, Path::Replay, Path::Queues][rng.usize(..4)];
         let compare = |list: &[Launch]| field.differences(list, path, &kernels, &shapes);
         let (mut differing, now_fused) = compare(&list);
