@@ -1,5 +1,5 @@
 //! Chains of small kernels, as a loop by hand, as a fused kernel by hand, and as graphs that are fused or not. Each kernel has
-//! buffers and a number of its own, so that no compiler folds two of them.
+//! a number of its own, and in most chains a buffer, so that no compiler folds two of them.
 
 use std::fmt::Write;
 use std::rc::Rc;
@@ -17,22 +17,43 @@ pub struct Body {
     pub names: [&'static str; 2],
     /// From `s` to `t`, for work-item `i` of `n`, with the number `x`.
     text: &'static str,
+    /// Whether the kernels write two buffers in turn, and not each its own.
+    in_turn: bool,
+}
+
+impl Body {
+    /// Returns how many buffers so many launches have.
+    fn buffers(&self, launches: usize) -> usize {
+        if self.in_turn { 2 } else { launches + 1 }
+    }
 }
 
 pub const BODIES: &[Body] = &[
-    Body { names: ["light kernels of 64 items", "light kernels of 1024 items"], text: "t[i] = s[i] * x + s[i + 1];" },
+    Body {
+        names: ["light kernels of 64 items", "light kernels of 1024 items"],
+        text: "t[i] = s[i] * x + s[i + 1];",
+        in_turn: false,
+    },
+    Body {
+        names: ["light kernels of 64 items, two buffers", "light kernels of 1024 items, two buffers"],
+        text: "t[i] = s[i] * x + s[i + 1];",
+        in_turn: true,
+    },
     Body {
         names: ["exp kernels of 64 items", "exp kernels of 1024 items"],
         text: "t[i] = exp(s[i] * x) + sqrt(fabs(s[i]));",
+        in_turn: false,
     },
     Body {
         names: ["inner kernels of 64 items", "inner kernels of 1024 items"],
         text: "float v = s[i]; for (int k = 0; k < 16; k++) { if (v > 1.0f) v *= 0.5f; else v += x; } t[i] = v;",
+        in_turn: false,
     },
     Body {
         names: ["hash kernels of 64 items", "hash kernels of 1024 items"],
         text: "uint v = as_uint(s[i]); for (int k = 0; k < 32; k++) v = (v ^ (v >> 7)) * 2654435769u + 1u; \
                t[i] = (float)(v & 1023u) * x;",
+        in_turn: false,
     },
 ];
 
@@ -53,10 +74,11 @@ fn source(body: &Body, launches: usize) -> String {
     );
     for (name, function, after) in [("by_item", "all", ""), ("by_group", "group", "barrier(CLK_GLOBAL_MEM_FENCE);")] {
         let params: Vec<String> = (0..launches).map(|at| format!("float x{at}")).collect();
-        let buffers: Vec<String> = (0..=launches).map(|at| format!("global float *b{at}")).collect();
+        let count = body.buffers(launches);
+        let buffers: Vec<String> = (0..count).map(|at| format!("global float *b{at}")).collect();
         let _ = writeln!(all, "kernel void {name}({}, {}, uint n) {{", buffers.join(", "), params.join(", "));
         for at in 0..launches {
-            let _ = writeln!(all, "    {function}(b{at}, b{}, x{at}, n); {after}", at + 1);
+            let _ = writeln!(all, "    {function}(b{}, b{}, x{at}, n); {after}", at % count, (at + 1) % count);
         }
         let _ = writeln!(all, "}}");
     }
@@ -67,12 +89,12 @@ fn source(body: &Body, launches: usize) -> String {
 pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Result<Vec<Variant<'a>>, Failure> {
     let kernel = Program::from_source(queue, &source(body, 1))?.kernel("advance")?;
     let data: Vec<f32> = (0..=items).map(|i| (i % 97) as f32 * 0.01 + 0.1).collect();
-    let buffers = (0..=n).map(|_| Buffer::from_slice(queue, &data)).collect::<Result<Vec<_>, _>>()?;
+    let buffers = (0..body.buffers(n)).map(|_| Buffer::from_slice(queue, &data)).collect::<Result<Vec<_>, _>>()?;
     let number = |at: usize| 0.25 + (at % 251) as f32 * 0.001;
     let launches = (0..n).map(|at| {
         vec![
-            Arg::Memory(buffers[at].raw()),
-            Arg::Memory(buffers[at + 1].raw()),
+            Arg::Memory(buffers[at % buffers.len()].raw()),
+            Arg::Memory(buffers[(at + 1) % buffers.len()].raw()),
             Arg::Number(number(at).to_bits()),
             Arg::Number(items as u32),
         ]
@@ -84,7 +106,8 @@ pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Re
         let count = AT_ONCE.min(n - start);
         let program = Program::from_source(queue, &source(body, count))?;
         let fused = program.kernel(if by_item { "by_item" } else { "by_group" })?;
-        let mut args: Vec<Arg> = (start..=start + count).map(|at| Arg::Memory(buffers[at].raw())).collect();
+        let of_part = (start..start + body.buffers(count)).map(|at| &buffers[at % buffers.len()]);
+        let mut args: Vec<Arg> = of_part.map(|buffer| Arg::Memory(buffer.raw())).collect();
         args.extend((start..start + count).map(|at| Arg::Number(number(at).to_bits())));
         args.push(Arg::Number(items as u32));
         by_hand.push(Kernels::with_args(&fused, &[args])?);
@@ -106,11 +129,17 @@ pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Re
     };
     let mut all =
         vec![whole("loop", hand_loop.clone()), whole("loop_again", hand_loop), whole("fused_by_hand", fused_by_hand)];
+<<<<<<< HEAD
     for (name, fuse) in [("auto", Fuse::Off), ("fused", Fuse::Now), ("tiered", Fuse::Auto)] {
         let graph = chain(queue, &kernel, &buffers, items, number)?;
         let options = Finalize::new().path(Path::Auto).fuse(fuse).fuse_after(Duration::ZERO);
         let executable = graph.finalize(options)?;
         settle(&executable, queue)?;
+=======
+    for (name, fuse) in [("auto", Fuse::Off), ("fused", Fuse::Now)] {
+        let graph = chain(queue, &kernel, &buffers, (items, n), number)?;
+        let executable = graph.finalize(Finalize::new().path(Path::Auto).fuse(fuse))?;
+>>>>>>> cb6626c (The bench of fused kernels has chains over two buffers)
         all.push(whole(name, move || Ok(executable.submit(queue)?.wait()?)));
     }
     Ok(all)
@@ -132,14 +161,15 @@ fn chain(
     queue: &Queue,
     kernel: &Kernel,
     buffers: &[Buffer<f32>],
-    items: usize,
+    (items, n): (usize, usize),
     number: impl Fn(usize) -> f32,
 ) -> Result<Graph, Failure> {
     let graph = Graph::new(queue)?;
-    for (at, pair) in buffers.windows(2).enumerate() {
+    for at in 0..n {
+        let (from, to) = (&buffers[at % buffers.len()], &buffers[(at + 1) % buffers.len()]);
         // SAFETY: each work-item touches elements inside the buffers, and writes its own.
         unsafe {
-            let launch = graph.kernel(kernel).read(&pair[0]).write(&pair[1]);
+            let launch = graph.kernel(kernel).read(from).write(to);
             launch.arg(number(at)).arg(items as u32).range(items).add()?;
         }
     }
