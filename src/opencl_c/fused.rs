@@ -54,6 +54,8 @@ pub(crate) struct Dialect {
     pub(crate) size_beyond: u32,
     /// Whether its compiler vectorizes loops over work-items rightly.
     pub(crate) vectorizes: bool,
+    /// Whether it compiles launches rightly that are inlined in a loop.
+    pub(crate) inlines: bool,
 }
 
 /// A parameter of a fused kernel.
@@ -161,9 +163,9 @@ const IDS: [(&str, &str); 11] = [
 /// The functions that run all work-items of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Run {
-    /// For many lines: without `noinline` compilers take minutes for hundreds of launches.
+    /// Not inlined: compilers would take minutes for hundreds of lines.
     Line,
-    /// For the few calls in loops, which are faster when they are inlined.
+    /// Inlined, which is faster, for the few calls in loops.
     Turn,
 }
 
@@ -172,9 +174,9 @@ const MOST_INLINED: usize = 16;
 
 impl Run {
     /// Returns how the launches in loops of a kernel are called.
-    fn in_loops(rolled: &Rolled) -> Self {
+    fn in_loops(rolled: &Rolled, dialect: Dialect) -> Self {
         let calls = rolled.parts.iter().map(|part| if let Part::Loop(of) = part { of.args.len() } else { 0 });
-        if calls.sum::<usize>() <= MOST_INLINED { Self::Turn } else { Self::Line }
+        if dialect.inlines && calls.sum::<usize>() <= MOST_INLINED { Self::Turn } else { Self::Line }
     }
 
     /// Returns the name of the function for a kernel, for launches of one dimension or of more.
@@ -200,7 +202,7 @@ pub(crate) fn fused(text: &str, source: &Source, dialect: Dialect, kernels: &[Fu
         for part in &rolled.parts {
             let (launches, run) = match part {
                 Part::Launch(at) => (*at..at + 1, Run::Line),
-                Part::Loop(of) => (of.start..of.start + of.args.len(), Run::in_loops(rolled)),
+                Part::Loop(of) => (of.start..of.start + of.args.len(), Run::in_loops(rolled, dialect)),
             };
             for launch in &kernel.launches[launches] {
                 used.entry(&launch.kernel).or_default().insert((launch.dims <= 1, run));
@@ -310,7 +312,7 @@ fn write_kernel(all: &mut String, number: usize, kernel: &FusedKernel, rolled: &
                 waits = if form == Form::OneGroup { BARRIER } else { "" };
             }
             Part::Loop(of) => {
-                write_loop(all, kernel, of, Run::in_loops(rolled), dialect);
+                write_loop(all, kernel, of, Run::in_loops(rolled, dialect), dialect);
                 // There is one after each turn.
                 waits = "";
             }

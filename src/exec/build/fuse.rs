@@ -193,6 +193,7 @@ impl<'a> Fusing<'a> {
                 form: self.form,
                 size_beyond: quirks::size_of_a_fourth_dimension(caps),
                 vectorizes: quirks::vectorizes_loops_rightly(caps),
+                inlines: quirks::inlines_launches_rightly(caps),
             };
             match program.fuse(dialect, &kernels) {
                 Ok(made) => {
