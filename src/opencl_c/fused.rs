@@ -169,6 +169,9 @@ enum Run {
     Turn,
 }
 
+/// Whether launches of a kernel have one dimension, and how they are called.
+type Runs = BTreeSet<(bool, Run)>;
+
 /// The most calls in the loops of a kernel that are inlined.
 const MOST_INLINED: usize = 16;
 
@@ -196,8 +199,7 @@ pub(crate) fn fused(text: &str, source: &Source, dialect: Dialect, kernels: &[Fu
     let lines = |kernel: &FusedKernel| (0..kernel.launches.len()).map(Part::Launch).collect();
     let roll = |kernel| if rolls { rolled(kernel) } else { Rolled { parts: lines(kernel), tables: Vec::new() } };
     let all_rolled: Vec<Rolled> = kernels.iter().map(roll).collect();
-    // By kernel: how its launches are called, and whether they have one dimension.
-    let mut used: BTreeMap<&str, BTreeSet<(bool, Run)>> = BTreeMap::new();
+    let mut used: BTreeMap<&str, Runs> = BTreeMap::new();
     for (kernel, rolled) in kernels.iter().zip(&all_rolled) {
         for part in &rolled.parts {
             let (launches, run) = match part {
@@ -210,7 +212,7 @@ pub(crate) fn fused(text: &str, source: &Source, dialect: Dialect, kernels: &[Fu
         }
     }
     let used = used.into_iter().filter_map(|(name, runs)| Some((name, source.item(name).ok()?, runs)));
-    let used: Vec<(&str, &KernelText, BTreeSet<(bool, Run)>)> = used.collect();
+    let used: Vec<(&str, &KernelText, Runs)> = used.collect();
     let mut all = format!("{OWN}#line 1\n{text}\n");
     // Writing to a string never fails.
     let _ = writeln!(all, "#define clgraph_fuse_beyond {size_beyond}");
