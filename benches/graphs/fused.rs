@@ -129,17 +129,11 @@ pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Re
     };
     let mut all =
         vec![whole("loop", hand_loop.clone()), whole("loop_again", hand_loop), whole("fused_by_hand", fused_by_hand)];
-<<<<<<< HEAD
     for (name, fuse) in [("auto", Fuse::Off), ("fused", Fuse::Now), ("tiered", Fuse::Auto)] {
-        let graph = chain(queue, &kernel, &buffers, items, number)?;
+        let graph = chain(queue, &kernel, &buffers, (items, n), number)?;
         let options = Finalize::new().path(Path::Auto).fuse(fuse).fuse_after(Duration::ZERO);
         let executable = graph.finalize(options)?;
         settle(&executable, queue)?;
-=======
-    for (name, fuse) in [("auto", Fuse::Off), ("fused", Fuse::Now)] {
-        let graph = chain(queue, &kernel, &buffers, (items, n), number)?;
-        let executable = graph.finalize(Finalize::new().path(Path::Auto).fuse(fuse))?;
->>>>>>> cb6626c (The bench of fused kernels has chains over two buffers)
         all.push(whole(name, move || Ok(executable.submit(queue)?.wait()?)));
     }
     Ok(all)

@@ -112,7 +112,8 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
             for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
                 clgraph_fuse_item_add(to, by, clgraph_fuse_x, 0, 0, RANGE);
         }
-        kernel __attribute__((reqd_work_group_size(1, 1, 1))) void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, float clgraph_fuse_a2, const uint clgraph_fuse_a3) {
+        kernel __attribute__((reqd_work_group_size(1, 1, 1))) void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, float clgraph_fuse_a2, const uint clgraph_fuse_a3, const uint clgraph_fuse_go) {
+            if (clgraph_fuse_go == 0) return;
             clgraph_fuse_run1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
             clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
         }
@@ -126,7 +127,8 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
             for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0; clgraph_fuse_v += (uint)get_local_size(0))
                 clgraph_fuse_item_add(to, by, clgraph_fuse_o0 + clgraph_fuse_v, 0, 0, RANGE);
         }
-        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, float clgraph_fuse_a2, const uint clgraph_fuse_a3) {
+        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, float clgraph_fuse_a2, const uint clgraph_fuse_a3, const uint clgraph_fuse_go) {
+            if (clgraph_fuse_go == 0) return;
             clgraph_fuse_run1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
             barrier(CLK_GLOBAL_MEM_FENCE);
             clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
@@ -198,7 +200,8 @@ fn launches_that_come_again_are_loops() {
             for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
                 clgraph_fuse_item_g(t, clgraph_fuse_x, 0, 0, RANGE);
         }
-        kernel __attribute__((reqd_work_group_size(1, 1, 1))) void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, global void *clgraph_fuse_a2, global void *clgraph_fuse_a3, global void *clgraph_fuse_a4, global void *clgraph_fuse_a5, const pair clgraph_fuse_a6, const pair clgraph_fuse_a7, const pair clgraph_fuse_a8, const pair clgraph_fuse_a9, const pair clgraph_fuse_a10, const uint clgraph_fuse_a11, const uint clgraph_fuse_a12) {
+        kernel __attribute__((reqd_work_group_size(1, 1, 1))) void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, global void *clgraph_fuse_a2, global void *clgraph_fuse_a3, global void *clgraph_fuse_a4, global void *clgraph_fuse_a5, const pair clgraph_fuse_a6, const pair clgraph_fuse_a7, const pair clgraph_fuse_a8, const pair clgraph_fuse_a9, const pair clgraph_fuse_a10, const uint clgraph_fuse_a11, const uint clgraph_fuse_a12, const uint clgraph_fuse_go) {
+            if (clgraph_fuse_go == 0) return;
             global void *clgraph_fuse_t0[6] = {clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_a2, clgraph_fuse_a3, clgraph_fuse_a4, clgraph_fuse_a5};
             pair clgraph_fuse_t1[5] = {clgraph_fuse_a6, clgraph_fuse_a7, clgraph_fuse_a8, clgraph_fuse_a9, clgraph_fuse_a10};
             uint clgraph_fuse_t2[5] = {clgraph_fuse_a11, clgraph_fuse_a12, clgraph_fuse_a11, clgraph_fuse_a12, clgraph_fuse_a11};
@@ -228,7 +231,8 @@ fn launches_that_come_again_are_loops() {
             for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0; clgraph_fuse_v += (uint)get_local_size(0))
                 clgraph_fuse_item_g(t, clgraph_fuse_o0 + clgraph_fuse_v, 0, 0, RANGE);
         }
-        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, global void *clgraph_fuse_a2, global void *clgraph_fuse_a3, global void *clgraph_fuse_a4, global void *clgraph_fuse_a5, const pair clgraph_fuse_a6, const pair clgraph_fuse_a7, const pair clgraph_fuse_a8, const pair clgraph_fuse_a9, const pair clgraph_fuse_a10, const uint clgraph_fuse_a11, const uint clgraph_fuse_a12) {
+        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, global void *clgraph_fuse_a2, global void *clgraph_fuse_a3, global void *clgraph_fuse_a4, global void *clgraph_fuse_a5, const pair clgraph_fuse_a6, const pair clgraph_fuse_a7, const pair clgraph_fuse_a8, const pair clgraph_fuse_a9, const pair clgraph_fuse_a10, const uint clgraph_fuse_a11, const uint clgraph_fuse_a12, const uint clgraph_fuse_go) {
+            if (clgraph_fuse_go == 0) return;
             global void *local clgraph_fuse_t0[6];
             local pair clgraph_fuse_t1[5];
             local uint clgraph_fuse_t2[5];
