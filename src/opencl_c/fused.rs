@@ -281,11 +281,13 @@ fn write_run(all: &mut String, name: &str, kernel: &KernelText, dialect: Dialect
     // The innermost loop is the last.
     let before = match before.rsplit_once("for (") {
         Some((outer, inner)) if !dialect.vectorizes && dialect.form == Form::OneItem => {
-            format!("{outer}\n{SCALAR}\n    for ({inner}")
+            let outer = outer.trim_end();
+            let outer = if outer.is_empty() { String::new() } else { format!("    {outer}\n") };
+            format!("{outer}{SCALAR}\n    for ({inner}")
         }
-        _ => before.to_owned(),
+        _ => format!("    {before}"),
     };
-    let _ = writeln!(all, "    {before}clgraph_fuse_item_{name}({names}{ids}, {RANGE_NAMES});\n}}");
+    let _ = writeln!(all, "{before}clgraph_fuse_item_{name}({names}{ids}, {RANGE_NAMES});\n}}");
 }
 
 /// Writes a fused kernel.

@@ -181,7 +181,6 @@ fn launches_that_come_again_are_loops() {
     };
     expect![[r#"
         __attribute__((noinline)) void clgraph_fuse_run1_f(global const int * s , global int * t , const pair by, RANGE) {
-    
         #pragma clang loop vectorize(disable) interleave(disable)
             for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
                 clgraph_fuse_item_f(s, t, by, clgraph_fuse_x, 0, 0, RANGE);
@@ -189,13 +188,11 @@ fn launches_that_come_again_are_loops() {
         __attribute__((noinline)) void clgraph_fuse_run3_g(global int * t, RANGE) {
             for (uint clgraph_fuse_z = clgraph_fuse_o2; clgraph_fuse_z < clgraph_fuse_o2 + clgraph_fuse_n2; ++clgraph_fuse_z)
             for (uint clgraph_fuse_y = clgraph_fuse_o1; clgraph_fuse_y < clgraph_fuse_o1 + clgraph_fuse_n1; ++clgraph_fuse_y)
-    
         #pragma clang loop vectorize(disable) interleave(disable)
             for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
                 clgraph_fuse_item_g(t, clgraph_fuse_x, clgraph_fuse_y, clgraph_fuse_z, RANGE);
         }
         __attribute__((noinline)) void clgraph_fuse_run1_g(global int * t, RANGE) {
-    
         #pragma clang loop vectorize(disable) interleave(disable)
             for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
                 clgraph_fuse_item_g(t, clgraph_fuse_x, 0, 0, RANGE);
