@@ -212,12 +212,6 @@ pub(crate) fn vectorizes_loops_rightly(caps: &Caps) -> bool {
     driver(caps) != Driver::Pocl || caps.driver_version.starts_with("7.")
 }
 
-/// PoCL on a CPU (7.1): its compiler gets some launches wrong that are inlined in a loop of a fused kernel: the first elements have
-/// other values. Found by `tests/fused.rs` and random kernels; the same loop with calls is right.
-pub(crate) fn inlines_launches_rightly(caps: &Caps) -> bool {
-    driver(caps) != Driver::Pocl || !caps.driver_version.starts_with("7.")
-}
-
 /// PoCL on a CPU (3.1 to 7.1): one work-item that loops over the work-items of a kernel is faster than a work-group. On rusticl
 /// (llvmpipe) and on GPUs a work-group is. On Intel's CPU runtime (2026.2) it depends on the kernel, and the compiler crashes on some
 /// loops over work-items, with the process.

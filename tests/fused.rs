@@ -5,8 +5,8 @@ mod common;
 use std::time::Duration;
 
 use clgraph::{
-    Buffer, Executable, Finalize, Fuse, FusedForm, Graph, HostRead, Kernel, Node, Path, Program, ProgramBuilder,
-    Report, UserEvent, WhyNotFused,
+    Buffer, Executable, Finalize, Fuse, FusedForm, Graph, GraphMemory, HostRead, Kernel, Node, Path, Program,
+    ProgramBuilder, Report, UserEvent, WhyNotFused,
 };
 use common::Bench;
 
@@ -343,4 +343,37 @@ fn launches_that_wait_for_different_events_stay_apart() {
         go.complete().unwrap();
         run.wait_for(LONG).unwrap();
     }
+}
+
+/// Rules M3, Z1: a fused kernel needs all memory of its launches at once, and the graph's own memory is as much as without it.
+#[test]
+fn memory_of_the_graph_takes_as_many_bytes_as_without_fusing() {
+    let field = Field::new();
+    let (shift, [a, b, _]) = (&field.kernels[4], &field.buffers);
+    let graph = field.bench.graph();
+    // SAFETY: of both: work-items write their own elements.
+    let add = |from: &GraphMemory<f32>, to: &GraphMemory<f32>| unsafe {
+        graph.kernel(shift).read(from).write(to).arg(LEN as u32).range(LEN).add()
+    };
+    let mut last = graph.alloc::<f32>(LEN).add().unwrap();
+    graph.copy(a, &last).add().unwrap();
+    for _ in 0..30 {
+        let next = graph.alloc::<f32>(LEN).add().unwrap();
+        add(&last, &next).unwrap();
+        graph.free(&last).add().unwrap();
+        last = next;
+    }
+    graph.copy(&last, b).add().unwrap();
+    let plain = graph.finalize(Finalize::new().path(Path::Replay).fuse(Fuse::Off)).unwrap();
+    let fused = graph.finalize(Finalize::new().path(Path::Replay).fuse(Fuse::Now)).unwrap();
+    assert_eq!(fused.report().fused.iter().map(|of| of.nodes.len()).sum::<usize>(), 30, "{}", fused.report());
+    assert_eq!(fused.required_memory(), plain.required_memory());
+    assert_eq!(fused.report().memory, plain.report().memory);
+    let bits = [&plain, &fused, &fused].map(|executable| {
+        field.start();
+        executable.submit(&field.bench.queue).unwrap().wait_for(LONG).unwrap();
+        field.bits()
+    });
+    assert_eq!(bits[0], bits[1]);
+    assert_eq!(bits[0], bits[2]);
 }

@@ -71,9 +71,9 @@ impl Executable {
                     let of = &form.fixed.report;
                     report = Report { tuning: report.tuning, fusing: report.fusing, ..of.clone() };
                 }
-                Tier::Ready { form, .. } => report.fused.clone_from(&form.fixed.report.fused),
+                Tier::Ready { form, stays: false } => report.fused.clone_from(&form.fixed.report.fused),
                 Tier::Ended(_, why) => report.not_fused.clone_from(why),
-                Tier::Off | Tier::Waiting(_) | Tier::Building(_) => {}
+                Tier::Off | Tier::Waiting(_) | Tier::Building(_) | Tier::Ready { stays: true, .. } => {}
             }
             let values = &exec_state.values;
             for of in &mut report.loops {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | waiting: submissions have not yet taken a multiple of what a build takes | building |
 //! | building: on a thread in the background (`build/fused_tier.rs`); submissions go on as before | ready, or ended |
-//! | ready: the autotuner tries the fused form among the program's submissions | stays, or ended |
+//! | ready: the autotuner tries the fused form among the program's submissions | stays, as a strategy like any other, or ended |
 //! | ended: the executable costs as much as one that was never to be fused | |
 //!
 //! The fused form has a plan of its own, and the executable's memory, results and host functions. A submission takes its form under
@@ -100,6 +100,8 @@ impl Tier {
             Self::Waiting(_) => FusingState::Waiting,
             Self::Building(_) => FusingState::Building,
             Self::Ready { .. } if is_taken => FusingState::Taken,
+            // It was the fastest once.
+            Self::Ready { stays: true, .. } => FusingState::NotFaster,
             Self::Ready { .. } => FusingState::Trying,
             Self::Ended(state, _) => *state,
         }

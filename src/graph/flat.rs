@@ -130,8 +130,10 @@ impl Flat {
         (tables.groups, tables.group_of) = (Vec::new(), FxHashMap::default());
         let first = |of: &Vec<NodeId>| of.first().copied().unwrap_or(NodeId(0));
         let old = std::mem::take(&mut tables.labels);
+        let first_of = chains.chains.iter().enumerate().filter_map(|(at, chain)| Some((*chain.launches.first()?, at)));
+        let first_of: FxHashMap<NodeId, usize> = first_of.collect();
         for (new, of) in (0..).map(NodeId).zip(&origins) {
-            let chain = chains.chains.iter().position(|chain| of.len() > 1 && chain.launches.first() == of.first());
+            let chain = of.first().filter(|_| of.len() > 1).and_then(|first| first_of.get(first).copied());
             let label = match chain {
                 Some(chain) => labels[chain].clone(),
                 None => old.get(&first(of)).cloned(),

@@ -54,9 +54,11 @@ pub(crate) struct Dialect {
     pub(crate) size_beyond: u32,
     /// Whether its compiler vectorizes loops over work-items rightly.
     pub(crate) vectorizes: bool,
-    /// Whether it compiles launches rightly that are inlined in a loop.
-    pub(crate) inlines: bool,
 }
+
+/// How many work-items run a kernel of [`Form::OneItem`]. All but the first return at once: PoCL 7.1 compiles some kernels wrongly
+/// for work-groups of one work-item, which then do nothing, or compute other values.
+pub(crate) const ONE_ITEM: usize = 2;
 
 /// A parameter of a fused kernel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -177,9 +179,9 @@ const MOST_INLINED: usize = 16;
 
 impl Run {
     /// Returns how the launches in loops of a kernel are called.
-    fn in_loops(rolled: &Rolled, dialect: Dialect) -> Self {
+    fn in_loops(rolled: &Rolled) -> Self {
         let calls = rolled.parts.iter().map(|part| if let Part::Loop(of) = part { of.args.len() } else { 0 });
-        if dialect.inlines && calls.sum::<usize>() <= MOST_INLINED { Self::Turn } else { Self::Line }
+        if calls.sum::<usize>() <= MOST_INLINED { Self::Turn } else { Self::Line }
     }
 
     /// Returns the name of the function for a kernel, for launches of one dimension or of more.
@@ -204,7 +206,7 @@ pub(crate) fn fused(text: &str, source: &Source, dialect: Dialect, kernels: &[Fu
         for part in &rolled.parts {
             let (launches, run) = match part {
                 Part::Launch(at) => (*at..at + 1, Run::Line),
-                Part::Loop(of) => (of.start..of.start + of.args.len(), Run::in_loops(rolled, dialect)),
+                Part::Loop(of) => (of.start..of.start + of.args.len(), Run::in_loops(rolled)),
             };
             for launch in &kernel.launches[launches] {
                 used.entry(&launch.kernel).or_default().insert((launch.dims <= 1, run));
@@ -300,10 +302,15 @@ fn write_kernel(all: &mut String, number: usize, kernel: &FusedKernel, rolled: &
     };
     let mut params: Vec<String> = kernel.params.iter().enumerate().map(param).collect();
     params.push("const uint clgraph_fuse_go".to_owned());
-    let size = if form == Form::OneItem { "__attribute__((reqd_work_group_size(1, 1, 1))) " } else { "" };
+    let (size, others) = match form {
+        Form::OneItem => {
+            (format!("__attribute__((reqd_work_group_size({ONE_ITEM}, 1, 1))) "), " || get_local_id(0) != 0")
+        }
+        Form::OneGroup => (String::new(), ""),
+    };
     let _ = writeln!(all, "kernel {size}void {}({}) {{", name(number), params.join(", "));
     // For a first launch that has nothing to do: drivers compile a kernel when it is first enqueued.
-    all.push_str("    if (clgraph_fuse_go == 0) return;\n");
+    let _ = writeln!(all, "    if (clgraph_fuse_go == 0{others}) return;");
     write_tables(all, &rolled.tables, form);
     let mut waits = "";
     for part in &rolled.parts {
@@ -316,7 +323,7 @@ fn write_kernel(all: &mut String, number: usize, kernel: &FusedKernel, rolled: &
                 waits = if form == Form::OneGroup { BARRIER } else { "" };
             }
             Part::Loop(of) => {
-                write_loop(all, kernel, of, Run::in_loops(rolled, dialect), dialect);
+                write_loop(all, kernel, of, Run::in_loops(rolled), dialect);
                 // There is one after each turn.
                 waits = "";
             }

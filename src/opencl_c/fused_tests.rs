@@ -93,7 +93,7 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
         let all = fused(
             text,
             &read(text),
-            Dialect { form, size_beyond: 1, vectorizes: true, inlines: true },
+            Dialect { form, size_beyond: 1, vectorizes: true },
             std::slice::from_ref(&kernel),
             true,
         );
@@ -112,8 +112,8 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
             for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
                 clgraph_fuse_item_add(to, by, clgraph_fuse_x, 0, 0, RANGE);
         }
-        kernel __attribute__((reqd_work_group_size(1, 1, 1))) void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, float clgraph_fuse_a2, const uint clgraph_fuse_a3, const uint clgraph_fuse_go) {
-            if (clgraph_fuse_go == 0) return;
+        kernel __attribute__((reqd_work_group_size(2, 1, 1))) void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, float clgraph_fuse_a2, const uint clgraph_fuse_a3, const uint clgraph_fuse_go) {
+            if (clgraph_fuse_go == 0 || get_local_id(0) != 0) return;
             clgraph_fuse_run1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
             clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
         }
@@ -134,13 +134,8 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
             clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
         }
     "#]].assert_eq(&written(Form::OneGroup));
-    let all = fused(
-        text,
-        &read(text),
-        Dialect { form: Form::OneItem, size_beyond: 0, vectorizes: false, inlines: true },
-        &[kernel],
-        true,
-    );
+    let all =
+        fused(text, &read(text), Dialect { form: Form::OneItem, size_beyond: 0, vectorizes: false }, &[kernel], true);
     let pragma = "\n#pragma clang loop vectorize(disable) interleave(disable)\n    for (uint clgraph_fuse_x";
     assert_eq!(all.matches(pragma).count(), 2, "{all}");
     assert!(all.contains("#line 1\nkernel void add(") && all.contains("#define clgraph_fuse_beyond 0\n"), "{all}");
@@ -174,13 +169,13 @@ fn repeating() -> (&'static str, FusedKernel) {
 fn launches_that_come_again_are_loops() {
     let (text, kernel) = repeating();
     let written = |form, vectorizes| {
-        let dialect = Dialect { form, size_beyond: 1, vectorizes, inlines: vectorizes };
+        let dialect = Dialect { form, size_beyond: 1, vectorizes };
         let all = fused(text, &read(text), dialect, std::slice::from_ref(&kernel), true);
         let (_, own) = all.split_once("#undef get_num_groups\n").unwrap();
         own.replace(super::fused::RANGE, "RANGE").replace(super::fused::RANGE_NAMES, "RANGE")
     };
     expect![[r#"
-        __attribute__((noinline)) void clgraph_fuse_run1_f(global const int * s , global int * t , const pair by, RANGE) {
+        void clgraph_fuse_turn1_f(global const int * s , global int * t , const pair by, RANGE) {
         #pragma clang loop vectorize(disable) interleave(disable)
             for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
                 clgraph_fuse_item_f(s, t, by, clgraph_fuse_x, 0, 0, RANGE);
@@ -192,26 +187,26 @@ fn launches_that_come_again_are_loops() {
             for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
                 clgraph_fuse_item_g(t, clgraph_fuse_x, clgraph_fuse_y, clgraph_fuse_z, RANGE);
         }
-        __attribute__((noinline)) void clgraph_fuse_run1_g(global int * t, RANGE) {
+        void clgraph_fuse_turn1_g(global int * t, RANGE) {
         #pragma clang loop vectorize(disable) interleave(disable)
             for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
                 clgraph_fuse_item_g(t, clgraph_fuse_x, 0, 0, RANGE);
         }
-        kernel __attribute__((reqd_work_group_size(1, 1, 1))) void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, global void *clgraph_fuse_a2, global void *clgraph_fuse_a3, global void *clgraph_fuse_a4, global void *clgraph_fuse_a5, const pair clgraph_fuse_a6, const pair clgraph_fuse_a7, const pair clgraph_fuse_a8, const pair clgraph_fuse_a9, const pair clgraph_fuse_a10, const uint clgraph_fuse_a11, const uint clgraph_fuse_a12, const uint clgraph_fuse_go) {
-            if (clgraph_fuse_go == 0) return;
+        kernel __attribute__((reqd_work_group_size(2, 1, 1))) void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, global void *clgraph_fuse_a2, global void *clgraph_fuse_a3, global void *clgraph_fuse_a4, global void *clgraph_fuse_a5, const pair clgraph_fuse_a6, const pair clgraph_fuse_a7, const pair clgraph_fuse_a8, const pair clgraph_fuse_a9, const pair clgraph_fuse_a10, const uint clgraph_fuse_a11, const uint clgraph_fuse_a12, const uint clgraph_fuse_go) {
+            if (clgraph_fuse_go == 0 || get_local_id(0) != 0) return;
             global void *clgraph_fuse_t0[6] = {clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_a2, clgraph_fuse_a3, clgraph_fuse_a4, clgraph_fuse_a5};
             pair clgraph_fuse_t1[5] = {clgraph_fuse_a6, clgraph_fuse_a7, clgraph_fuse_a8, clgraph_fuse_a9, clgraph_fuse_a10};
             uint clgraph_fuse_t2[5] = {clgraph_fuse_a11, clgraph_fuse_a12, clgraph_fuse_a11, clgraph_fuse_a12, clgraph_fuse_a11};
         #pragma clang loop vectorize(disable) interleave(disable)
             for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 5; ++clgraph_fuse_turn) {
-                clgraph_fuse_run1_f(clgraph_fuse_t0[clgraph_fuse_turn], clgraph_fuse_t0[clgraph_fuse_turn + 1], clgraph_fuse_t1[clgraph_fuse_turn], 1, 0, 0, 0, clgraph_fuse_t2[clgraph_fuse_turn], 1, 1, 1, 1, 1);
-                clgraph_fuse_run1_g(clgraph_fuse_t0[clgraph_fuse_turn + 1], 1, 0, 0, 0, clgraph_fuse_a11, 1, 1, 1, 1, 1);
+                clgraph_fuse_turn1_f(clgraph_fuse_t0[clgraph_fuse_turn], clgraph_fuse_t0[clgraph_fuse_turn + 1], clgraph_fuse_t1[clgraph_fuse_turn], 1, 0, 0, 0, clgraph_fuse_t2[clgraph_fuse_turn], 1, 1, 1, 1, 1);
+                clgraph_fuse_turn1_g(clgraph_fuse_t0[clgraph_fuse_turn + 1], 1, 0, 0, 0, clgraph_fuse_a11, 1, 1, 1, 1, 1);
             }
             clgraph_fuse_run3_g(clgraph_fuse_a0, 2, 0, 0, 0, clgraph_fuse_a12, 1, 1, 1, 1, 1);
         #pragma clang loop vectorize(disable) interleave(disable)
             for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 6; ++clgraph_fuse_turn) {
-                clgraph_fuse_run1_f(clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_a6, 1, 0, 0, 0, clgraph_fuse_a12, 1, 1, 1, 1, 1);
-                clgraph_fuse_run1_f(clgraph_fuse_a1, clgraph_fuse_a0, clgraph_fuse_a6, 1, 0, 0, 0, clgraph_fuse_a12, 1, 1, 1, 1, 1);
+                clgraph_fuse_turn1_f(clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_a6, 1, 0, 0, 0, clgraph_fuse_a12, 1, 1, 1, 1, 1);
+                clgraph_fuse_turn1_f(clgraph_fuse_a1, clgraph_fuse_a0, clgraph_fuse_a6, 1, 0, 0, 0, clgraph_fuse_a12, 1, 1, 1, 1, 1);
             }
         }
     "#]].assert_eq(&written(Form::OneItem, false));
@@ -278,14 +273,8 @@ fn own_words_cannot_be_macros() {
     for form in [Form::OneItem, Form::OneGroup] {
         let launches = vec![launch("f", &[0], 1, range), launch("f", &[0], 3, range)];
         let kernel = FusedKernel { params: vec![FusedParam::Memory], launches };
-        let all = fused(
-            text,
-            &read(text),
-            Dialect { form, size_beyond: 1, vectorizes: true, inlines: true },
-            &[kernel],
-            true,
-        )
-        .replace(text, "");
+        let all = fused(text, &read(text), Dialect { form, size_beyond: 1, vectorizes: true }, &[kernel], true)
+            .replace(text, "");
         let tokens = super::tokens::split(&all).unwrap();
         let words = tokens.iter().filter(|token| token.kind == super::tokens::TokenKind::Word);
         for word in words.map(|token| &all[token.at.clone()]) {
@@ -293,7 +282,7 @@ fn own_words_cannot_be_macros() {
             assert!(is_own || super::words::is_keyword(word), "{word}");
         }
         let (text, kernel) = repeating();
-        let dialect = Dialect { form, size_beyond: 1, vectorizes: true, inlines: true };
+        let dialect = Dialect { form, size_beyond: 1, vectorizes: true };
         let all = fused(text, &read(text), dialect, &[kernel], true);
         let (_, own) = all.split_once("#undef get_num_groups\n").unwrap();
         let tokens = super::tokens::split(own).unwrap();

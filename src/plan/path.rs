@@ -72,6 +72,8 @@ pub enum PathReason {
     Asked,
     /// The environment variable `CLGRAPH_PATH` says so.
     Environment,
+    /// A fused form that came while the executable was used is replayed.
+    Fused,
     /// The driver has command buffers, and nothing is known against them.
     Available,
     /// The driver's command buffers are known to be slower than plain enqueues.
@@ -124,6 +126,7 @@ impl fmt::Display for PathReason {
         f.write_str(match self {
             Self::Asked => "as asked",
             Self::Environment => "as CLGRAPH_PATH says",
+            Self::Fused => "what is fused in use is replayed",
             Self::Available => "the driver supports them",
             Self::Slower => "command buffers are slower than plain enqueues on this driver",
             Self::SlowerAndLeaks => "command buffers are slower than plain enqueues on this driver, and leak memory",

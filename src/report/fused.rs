@@ -35,13 +35,26 @@ impl fmt::Display for FusedReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { nodes, form } = self;
         write!(f, "{} launches by {form}: ", nodes.len())?;
-        match nodes.as_slice() {
-            [first, .., last] if first != last => write!(f, "nodes {first} to {last}"),
-            [first, ..] => write!(f, "node {first}"),
-            [] => Ok(()),
+        let mut runs: Vec<(usize, usize)> = Vec::new();
+        let mut sorted = nodes.clone();
+        sorted.sort_unstable();
+        for node in sorted {
+            match runs.last_mut() {
+                Some((_, last)) if node <= *last + 1 => *last = node,
+                _ => runs.push((node, node)),
+            }
         }
+        f.write_str(if runs.len() == 1 && runs[0].0 == runs[0].1 { "node " } else { "nodes " })?;
+        for (at, (first, last)) in runs.iter().take(SHOWN).enumerate() {
+            f.write_str(if at > 0 { ", " } else { "" })?;
+            if first == last { write!(f, "{first}")? } else { write!(f, "{first} to {last}")? }
+        }
+        if runs.len() > SHOWN { f.write_str(", ...") } else { Ok(()) }
     }
 }
+
+/// How many runs of nodes are shown.
+const SHOWN: usize = 4;
 
 /// A launch that is not fused, although [`Fuse`](crate::Fuse) asks for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +81,8 @@ pub enum WhyNotFused {
         /// How many.
         items: u64,
     },
+    /// Its range does not fit into 32 bits.
+    Range,
     /// The kernel asks how its range is divided into work-groups, and the driver may divide it; or the range is no multiple of its
     /// work-group.
     Divided {
@@ -99,6 +114,7 @@ impl fmt::Display for WhyNotFused {
             Self::Profiled => f.write_str("each command is timed"),
             Self::InLoop => f.write_str("it is in the body of a loop with a condition"),
             Self::Size { items } => write!(f, "{items} work-items are too many, or none"),
+            Self::Range => f.write_str("its range has an offset or a size beyond 32 bits"),
             Self::Divided { kernel } => {
                 write!(f, "kernel `{kernel}` depends on work-groups, and its range has no local size that divides it")
             }

@@ -263,14 +263,15 @@ impl Report {
         }
     }
 
-    /// Reports another plan of the same graph.
+    /// Reports the plan of a fused form of the same graph.
     pub(crate) fn take_plan(&mut self, flat: &Flat, plan: &Plan) {
         self.edges_implied_by_path = plan.edges.implied_by_path;
         self.edges_implied_by_queue = plan.edges.implied_by_queue;
         self.edges_kept = plan.edges.needed.len().saturating_sub(plan.edges.implied_by_queue);
         self.commands = plan.steps.len();
         self.kernel_objects = plan.objects.len();
-        self.segments = plan.segments.iter().map(|segment| SegmentReport::new(flat, plan, segment)).collect();
+        let fused = |segment| SegmentReport { why: PathReason::Fused, ..SegmentReport::new(flat, plan, segment) };
+        self.segments = plan.segments.iter().map(fused).collect();
     }
 
     pub(crate) fn new(device: &Device, tables: &Tables, flat: &Flat, plan: &Plan) -> Self {

@@ -79,7 +79,8 @@ impl fmt::Display for StrategyReport {
         let micros = |nanos: u64| nanos as f64 / 1e3;
         match (self.total_nanos, self.host_nanos) {
             (Some(total), Some(host)) => {
-                let (total, host) = (micros(total), micros(host));
+                // Each is the median of its own.
+                let (total, host) = (micros(total), micros(host.min(total)));
                 write!(f, ": {total:.1} us, of which {host:.1} us on the host ({} timed)", self.timed)
             }
             _ => Ok(()),

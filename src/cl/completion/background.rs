@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::cl::completion::threads;
 use crate::cl::completion::user_code::{guarded, log_later};
-use crate::ffi::priority;
+use crate::ffi::{priority, process_end};
 
 /// Nothing runs; a job runs; a job runs during which the process must not end.
 static STATE: AtomicU8 = AtomicU8::new(IDLE);
@@ -25,6 +25,11 @@ pub(crate) fn run(holds_the_end: bool, job: impl FnOnce() + Send + 'static) -> b
     if STATE.compare_exchange(IDLE, taken, Ordering::AcqRel, Ordering::Relaxed).is_err() {
         return false;
     }
+    if holds_the_end {
+        // What is asked for last is called first. A compiler makes things of its own at its first build, which the end of the process
+        // would tear down before a handler that is older than they are.
+        process_end::on_end(wait);
+    }
     let started = threads::start("clgraph-fuse", move || {
         priority::lower();
         guarded("clgraph (please report this)", job);
@@ -37,12 +42,18 @@ pub(crate) fn run(holds_the_end: bool, job: impl FnOnce() + Send + 'static) -> b
     started.is_ok()
 }
 
+extern "C" fn wait() {
+    stop();
+}
+
 /// Takes no more jobs, because the process ends, and waits for one that must not be interrupted.
 pub(in crate::cl) fn stop() {
     let until = Instant::now() + AT_THE_END;
     loop {
         match STATE.compare_exchange(IDLE, RUNS, Ordering::AcqRel, Ordering::Acquire) {
             Err(HOLDS_THE_END) if Instant::now() < until => std::thread::sleep(Duration::from_millis(1)),
+            // It is waited for once.
+            Err(HOLDS_THE_END) => return STATE.store(RUNS, Ordering::Release),
             _ => return,
         }
     }

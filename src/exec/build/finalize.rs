@@ -111,13 +111,22 @@ impl Graph {
         let full = || FinalizeError::Full { limit: Ir::MOST as u64 };
         let (flat, rolled) = loops::unroll(Flat::new(&graph).ok_or_else(full)?, &options, asked_loops);
         let unrolled = Arc::clone(&flat.tables);
-        let (flat, fused, _) = fuse::fuse(flat, self.device(), &options, asked_fuse);
+        let home = Home { graph: self.id(), context: self.context(), device: self.device() };
+        let (align, limit) = self.context().buffer_limits();
+        let memory = MemoryOptions { align, limit, share: !options.separate_memory };
+        let may_place = asked_fuse == Fuse::Now && !options.updatable && !options.profiling;
+        let placed = may_place && !flat.tables.ir.allocs.is_empty();
+        let placed = if placed { Some(home.place_memory(&flat, memory)?) } else { None };
+        let before = placed.as_ref().map_or(&flat, |(placed, _)| placed).clone();
+        let (now_fused, fused, _) = fuse::fuse(before, self.device(), &options, asked_fuse);
+        // Without a fused kernel the memory has its place by the plan that is carried out.
+        let placed = placed.filter(|_| !fused.fused.is_empty()).map(|(_, report)| report);
+        let flat = if fused.fused.is_empty() { flat } else { now_fused };
         // Otherwise each update would have to record the command buffers of these nodes again.
         let mut denied = BTreeMap::new();
         if options.updatable && path == Path::Auto && !self.device().mutable().is_some_and(|fields| fields.arguments) {
             denied.extend(flat.origins.of_nodes(&graph.parameter_bound).map(|node| (node, PathReason::Parameters)));
         }
-        let (align, limit) = self.context().buffer_limits();
         let bindings = if options.updatable { flat.tables.bindings.as_slice() } else { &[] };
         let parameters: Vec<u32> = bindings.iter().map(|binding| binding.arg).collect();
         let asked = Options {
@@ -138,13 +147,12 @@ impl Graph {
             } else {
                 Conflicts::Impossible
             },
-            memory: MemoryOptions { align, limit, share: !options.separate_memory },
+            memory,
         };
-        let home = Home { graph: self.id(), context: self.context(), device: self.device() };
         let ExecutableParts { plan, values, recorded, host_decided } = home.prepare(&flat, asked, asked_loops)?;
         let mut report = Report::new(self.device(), &graph, &flat, &plan);
         (report.fused, report.not_fused) = (fused.fused, fused.not_fused);
-        report.memory = arena::report(&plan.layout, &flat);
+        report.memory = placed.unwrap_or_else(|| arena::report(&plan.layout, &flat));
         report.loops = rolled.reports(&flat, &values, &host_decided);
         // The kernels of a loop that can go ahead have objects of their own.
         if report.loops.iter().any(|of| of.turns.is_none() && of.host_decided.is_none()) {

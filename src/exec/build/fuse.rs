@@ -13,7 +13,7 @@ use crate::exec::build::options::{Finalize, Fuse};
 use crate::graph::{Flat, FusedChain, Tables};
 use crate::ir::{Body, NodeId};
 use crate::lower::{self, Chain, Chains, Need, Piece};
-use crate::opencl_c::fused::{Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam};
+use crate::opencl_c::fused::{Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, ONE_ITEM};
 use crate::opencl_c::source::ParamKind;
 use crate::quirks;
 use crate::report::fused::{FusedForm, FusedReport, NotFusedReport, WhyNotFused};
@@ -163,11 +163,11 @@ impl<'a> Fusing<'a> {
             });
         }
         let sizes = range(grid).into_iter().flatten();
-        let sizes = sizes.map(|size| u32::try_from(size).map_err(|_| WhyNotFused::Size { items: size as u64 }));
+        let sizes = sizes.map(|size| u32::try_from(size).map_err(|_| WhyNotFused::Range));
         let sizes = sizes.collect::<Result<Vec<u32>, _>>()?;
         // The last work-item of a dimension has a number of 32 bits.
         if (0..3).any(|dim| sizes[dim].checked_add(sizes[3 + dim]).is_none()) {
-            return Err(WhyNotFused::Size { items: u64::from(u32::MAX) });
+            return Err(WhyNotFused::Range);
         }
         needs.extend(sizes.into_iter().filter(|size| *size > 1).map(Need::Size));
         let program = self.programs.iter().position(|known| known.is(kernel.program()));
@@ -193,7 +193,6 @@ impl<'a> Fusing<'a> {
                 form: self.form,
                 size_beyond: quirks::size_of_a_fourth_dimension(caps),
                 vectorizes: quirks::vectorizes_loops_rightly(caps),
-                inlines: quirks::inlines_launches_rightly(caps),
             };
             match program.fuse(dialect, &kernels) {
                 Ok(made) => {
@@ -252,7 +251,7 @@ impl<'a> Fusing<'a> {
     /// Returns how the fused kernel of a chain is launched.
     fn launch(&self, chain: &Chain, kernel: Kernel) -> FusedChain {
         let items = match self.form {
-            Form::OneItem => 1,
+            Form::OneItem => ONE_ITEM,
             Form::OneGroup => {
                 let items = chain.launches.iter().map(|node| match self.tables.ir.command(*node) {
                     Command::Kernel { grid, .. } => grid.global.iter().product::<usize>(),

@@ -1,13 +1,12 @@
 //! Builds the fused form of an executable in the background, and runs its kernels once with no launch in them: drivers compile a
 //! kernel when it is first enqueued.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use crate::cl::commands::enqueue::{self, To, Waits};
 use crate::cl::completion::background;
-use crate::cl::completion::user_code::log_later;
+use crate::cl::completion::user_code::{catch, log_later};
 use crate::cl::memory::region::AsRegion;
 use crate::cl::objects::buffer::Buffer;
 use crate::cl::objects::context::{Context, InContext};
@@ -20,14 +19,14 @@ use crate::exec::build::finalize::events_at;
 use crate::exec::build::fuse::{self, FusedLaunches};
 use crate::exec::build::loops;
 use crate::exec::build::options::{Finalize, Fuse, Loops};
-use crate::exec::build::prepare::{ExecutableParts, Home};
+use crate::exec::build::prepare::{ExecutableParts, Home, plain_options};
 use crate::exec::executable::Inner;
 use crate::exec::finalized::{Finalized, PartitionsOf};
 use crate::exec::tier::{self, Built, FusedPlan};
 use crate::graph::{CurrentValues, Flat, Ports};
 use crate::handles::GraphId;
 use crate::lower::Need;
-use crate::plan::{Conflicts, MemoryOptions, Options, Path};
+use crate::plan::MemoryOptions;
 use crate::quirks;
 use crate::report::Report;
 use crate::report::fused::FusingState;
@@ -41,7 +40,10 @@ pub(in crate::exec) fn start(executable: &Weak<Inner>, loops: Loops) {
         let begun = Instant::now();
         // The executable may be dropped meanwhile.
         let Some(parts) = of.upgrade().map(|inner| Parts::of(&inner, loops)) else { return };
-        let built = parts.build();
+        let built = catch(|| parts.build()).unwrap_or_else(|text| {
+            log_later!(Error, "clgraph (please report this) panicked: {text}; an executable is not fused");
+            Err((FusingState::Refused, Vec::new()))
+        });
         tier::build_took(begun.elapsed().as_nanos());
         if let Some(inner) = of.upgrade() {
             let mut exec_state = inner.lock_state();
@@ -95,20 +97,8 @@ impl Parts {
         }
         let made = warm_up(&context, &device, &launches).and_then(|()| {
             let (align, limit) = context.buffer_limits();
-            let asked = Options {
-                path: Path::Replay,
-                from_environment: false,
-                denied: &BTreeMap::new(),
-                no_native: None,
-                chunk: None,
-                autotune: false,
-                updatable: false,
-                parameters: &[],
-                profiled: false,
-                // They were looked for when the executable was finalized.
-                conflicts: Conflicts::Allowed,
-                memory: MemoryOptions { align, limit, share: false },
-            };
+            // Conflicts were looked for when the executable was finalized, and its memory has its place.
+            let asked = plain_options(MemoryOptions { align, limit, share: false });
             Home { graph, context: &context, device: &device }.prepare(&flat, asked, loops)
         });
         let ExecutableParts { plan, values, .. } = match made {
@@ -149,11 +139,12 @@ fn warm_up(context: &impl InContext, device: &Device, launches: &[FusedLaunches]
     let scratch = Buffer::<u64>::new(context, 1)?;
     let mem = scratch.region().mem;
     let queue = DriverQueue::with_properties(context, device, QueueProperties::default())?;
-    let zeros = [0; 1024];
+    let longest = launches.iter().flat_map(|launch| &launch.needs).map(Need::size).max().unwrap_or(0);
+    let zeros = vec![0; longest.max(size_of::<u32>())];
     for FusedLaunches { kernel, grid, needs } in launches {
         let arg = |need: &Need| match need {
             Need::Memory(_) => Arg::Memory(&mem),
-            need => Arg::Value(&zeros[..need.size().min(zeros.len())]),
+            need => Arg::Value(&zeros[..need.size()]),
         };
         let none = std::iter::once(Arg::Value(&zeros[..4]));
         let object = kernel.with_args(device, needs.iter().map(arg).chain(none)).map_err(|error| match error {

@@ -1,6 +1,7 @@
 //! What comes after the passes: plans a flat graph, makes its memory, kernel objects and command buffers, and words the errors of
 //! that.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cl::completion::user_code::log_later;
@@ -18,7 +19,8 @@ use crate::exec::build::values::{Objects, Stale, Values, set_args};
 use crate::graph::{Flat, Tables};
 use crate::handles::{GraphId, Node};
 use crate::ir::NodeId;
-use crate::plan::{self, Options, Path, PathReason, Plan, PlanError};
+use crate::plan::{self, Conflicts, MemoryOptions, Options, Path, PathReason, Plan, PlanError};
+use crate::report::MemoryReport;
 use crate::report::loops::HostDecided;
 
 /// How many refusals of nodes by a driver are accepted. After these, nothing is recorded for the driver.
@@ -110,6 +112,16 @@ impl Home<'_> {
         }
     }
 
+    /// Places the memory of a graph's own before launches are fused: a fused kernel needs the memory of all its launches at once, which
+    /// may be many times what they need one after another. Returns the graph with its memory, and where that is.
+    pub(in crate::exec) fn place_memory(&self, flat: &Flat, memory: MemoryOptions) -> Result<(Flat, MemoryReport)> {
+        let asked = plain_options(memory);
+        let plan =
+            plan::plan(&flat.tables.ir, self.device.caps(), &asked).map_err(|error| self.plan_error(flat, error))?;
+        let tables = arena::place(self, self.device, &flat.tables, &plan.layout)?;
+        Ok((Flat::of(tables, flat.origins.clone()).again(), arena::report(&plan.layout, flat)))
+    }
+
     fn record_buffers(&self, plan: &Plan, values: &Values, profiled: bool) -> Result<(DriverQueue, Recorded), Refusal> {
         let properties = QueueProperties::new().profiling(profiled);
         let queue = DriverQueue::with_properties(self, self.device, properties).map_err(Refusal::All)?;
@@ -178,5 +190,23 @@ impl Home<'_> {
             PlanError::MemoryTooLarge => FinalizeError::MemoryTooLarge.into(),
             PlanError::Defect(what) => FinalizeError::Defect { what }.into(),
         }
+    }
+}
+
+/// The options of a plan for one queue, without command buffers.
+pub(in crate::exec) fn plain_options(memory: MemoryOptions) -> Options<'static> {
+    static NONE: BTreeMap<NodeId, PathReason> = BTreeMap::new();
+    Options {
+        path: Path::Replay,
+        from_environment: false,
+        denied: &NONE,
+        no_native: None,
+        chunk: None,
+        autotune: false,
+        updatable: false,
+        parameters: &[],
+        profiled: false,
+        conflicts: Conflicts::Allowed,
+        memory,
     }
 }

@@ -188,7 +188,10 @@ impl ExecutableState {
     }
 
     /// Has the fused form built when that is worth its time.
-    pub(in crate::exec) fn may_fuse(&mut self, waiting: Waiting) {
+    pub(in crate::exec) fn may_fuse(&mut self, mut waiting: Waiting) {
+        if self.autotuner.expects_fused() {
+            waiting.after = Some(0);
+        }
         self.tier = Tier::Waiting(waiting);
         self.autotuner.watch();
     }

@@ -93,6 +93,8 @@ pub(in crate::exec) struct Autotuner {
     watches: bool,
     /// The number of the submission that was looked at last.
     looked_at: u32,
+    /// Whether an earlier process has found that a fused form is the fastest.
+    expects_fused: bool,
 }
 
 #[derive(Debug)]
@@ -170,6 +172,7 @@ impl Autotuner {
             spent: 0,
             watches: false,
             looked_at: 0,
+            expects_fused: false,
         }
     }
 
@@ -184,6 +187,16 @@ impl Autotuner {
     /// Returns how long all submissions took, in nanoseconds, as far as is known from those that were timed.
     pub(in crate::exec) fn spent(&self) -> u64 {
         self.spent
+    }
+
+    /// Notes that an earlier process has found that a fused form is the fastest. Returns true.
+    pub(in crate::exec) fn expect_fused(&mut self) -> bool {
+        self.expects_fused = true;
+        true
+    }
+
+    pub(in crate::exec) fn expects_fused(&self) -> bool {
+        self.expects_fused
     }
 
     /// Adds a strategy, which is tried soon.
@@ -365,6 +378,10 @@ impl Autotuner {
         let usual = self.strategies[self.now].total();
         let Phase::Settled { strikes, again, .. } = &mut self.phase else { return };
         let is = times.total as f64;
+        // A fused form may cost many times as much with other data, and a launch does not.
+        if self.strategies[self.now].strategy.fused && usual.is_some_and(|usual| is > usual * HOPELESS.1) {
+            *strikes = self.strikes - 1;
+        }
         *strikes = match usual {
             Some(usual) if is > usual * CHANGED || is * CHANGED < usual => *strikes + 1,
             _ => 0,

@@ -61,7 +61,10 @@ impl TuningCache {
             }
         };
         let Some(entry) = entry else { return };
-        let known = strategy(entry).is_some_and(|(strategy, times)| autotuner.start_with(strategy, times));
+        let known = strategy(entry).is_some_and(|(strategy, times)| {
+            // The form has to be built first.
+            if strategy.fused { autotuner.expect_fused() } else { autotuner.start_with(strategy, times) }
+        });
         if !known {
             self.warn(&format_args!(
                 "a graph cannot run with the strategy in its entry: clgraph times the graph \
