@@ -76,12 +76,6 @@ pub(crate) fn queues_must_be_empty_at_the_end(caps: &Caps) -> bool {
     driver(caps) == Driver::IntelCpu
 }
 
-/// Intel's CPU runtime (2026.2), rusticl (Mesa 26.2): the process may crash if it ends while a thread builds a program. On PoCL (3.1
-/// to 7.1) 72 processes ended well. For all other drivers the answer is unknown, and this function returns `true`.
-pub(crate) fn crashes_if_it_builds_at_the_end(caps: &Caps) -> bool {
-    driver(caps) != Driver::Pocl
-}
-
 /// Intel's CPU runtime (2026.2): a command buffer may be changed while it runs, and what is already enqueued keeps its
 /// old values. This is tested with gated, running and pipelined submissions. PoCL refuses such a change. For all other
 /// drivers the answer is unknown, and this function returns `false`.

@@ -250,3 +250,34 @@ fn an_executable_may_be_dropped_while_its_form_is_built() {
         assert_eq!(bench.content(&x), expected, "round {round}");
     }
 }
+
+const CHILD: &str = "CLGRAPH_TEST_CHILD";
+
+/// Rule Z7: a process may end while a form is built.
+#[test]
+fn a_process_may_end_while_a_form_is_built() {
+    if std::env::var_os(CHILD).is_some() {
+        let bench = Bench::new();
+        let [step, _] = kernels(&bench);
+        let x = bench.buffer(&[1; LEN + 7]);
+        let graph = bench.graph();
+        // A number of its own, so that no cache of kernels has it.
+        let number = std::process::id();
+        for by in 0..60 {
+            // SAFETY: each work-item touches its own element.
+            unsafe { graph.kernel(&step).read_write(&x).arg(by + number).range(LEN + by as usize % 7).add() }.unwrap();
+        }
+        let executable = graph.finalize(auto()).unwrap();
+        while executable.report().fusing == FusingState::Waiting {
+            executable.submit(&bench.queue).unwrap().wait().unwrap();
+        }
+        thread::sleep(Duration::from_millis(u64::from(number % 200)));
+        std::process::exit(7);
+    }
+    let name = "a_process_may_end_while_a_form_is_built";
+    for _ in 0..4 {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        let ended = child.args([name, "--exact"]).env(CHILD, "1").output().unwrap();
+        assert_eq!(ended.status.code(), Some(7), "{}", String::from_utf8_lossy(&ended.stderr));
+    }
+}

@@ -16,7 +16,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, io, iter, thread};
 
-use crate::cl::completion::background;
 use crate::cl::completion::gates;
 use crate::cl::completion::threads;
 use crate::cl::completion::user_code::{guarded, log_later};
@@ -210,7 +209,6 @@ static KEPT: OnceLock<(Vec<Arc<Registry>>, Vec<DriverQueue>)> = OnceLock::new();
 /// runtime (2026.2) crashes if it is called meanwhile. It also hangs or crashes if a queue is not empty then, so what was
 /// enqueued ends first, and gates that are still closed open.
 extern "C" fn stop() {
-    background::stop();
     let (contexts, queues) = (Registry::all(), DriverQueue::must_be_empty_at_the_end());
     let is_retired = |context: &Arc<Registry>| !context.retired_queues.is_empty();
     if retired_queues::some_end() || !queues.is_empty() || contexts.iter().any(is_retired) {

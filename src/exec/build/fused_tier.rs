@@ -27,7 +27,6 @@ use crate::graph::{CurrentValues, Flat, Ports};
 use crate::handles::GraphId;
 use crate::lower::Need;
 use crate::plan::MemoryOptions;
-use crate::quirks;
 use crate::report::Report;
 use crate::report::fused::FusingState;
 
@@ -35,8 +34,7 @@ use crate::report::fused::FusingState;
 pub(in crate::exec) fn start(executable: &Weak<Inner>, loops: Loops) {
     let Some(inner) = executable.upgrade() else { return };
     let of = Weak::clone(executable);
-    let holds_the_end = quirks::crashes_if_it_builds_at_the_end(inner.fixed.device.caps());
-    let runs = background::run(holds_the_end, move || {
+    let runs = background::run(move || {
         let begun = Instant::now();
         // The executable may be dropped meanwhile.
         let Some(parts) = of.upgrade().map(|inner| Parts::of(&inner, loops)) else { return };

@@ -250,7 +250,7 @@ pub enum Fuse {
     Off,
     /// The executable starts with launches. When its submissions have taken ten times as long as a build takes
     /// ([`Finalize::fuse_after`]), the fused kernels are built on a thread in the background, and timed among the next submissions. They stay if they are faster. Nothing waits
-    /// for that, except the end of the process on some drivers. It needs the automatic path ([`Path::Auto`], with
+    /// for that, except the end of the process, because drivers crash otherwise. It needs the automatic path ([`Path::Auto`], with
     /// [`autotune`](Finalize::autotune)); other executables, and those that can be [updated](Finalize::updatable) or that
     /// [profile](Finalize::profiling), stay as they are. [`Report::fusing`](crate::Report::fusing) tells.
     Auto,
