@@ -206,6 +206,12 @@ pub(crate) fn vectorizes_loops_rightly(caps: &Caps) -> bool {
     driver(caps) != Driver::Pocl || caps.driver_version.starts_with("7.")
 }
 
+/// PoCL on a CPU (6.0): its compiler ends the process at some programs ("Instruction Combining did not reach a fixpoint"), which no call
+/// can catch: one in some dozens of random programs, fused or not. So nothing is built there that the program does not ask for.
+pub(crate) fn builds_may_end_the_process(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl && caps.driver_version.starts_with("6.")
+}
+
 /// PoCL on a CPU (3.1 to 7.1): one work-item that loops over the work-items of a kernel is faster than a work-group. On rusticl
 /// (llvmpipe) and on GPUs a work-group is. On Intel's CPU runtime (2026.2) it depends on the kernel, and the compiler crashes on some
 /// loops over work-items, with the process.

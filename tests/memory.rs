@@ -1109,6 +1109,40 @@ fn a_parameter_of_a_buffer_is_set_to_parts() {
     ));
 }
 
+/// Rules M2, U2: memory that an update has replaced is the host's when the submissions that use it have ended, whatever the executable
+/// does with other memory.
+#[test]
+fn memory_that_an_update_replaced_is_the_hosts_while_the_executable_runs_on() {
+    let bench = Bench::new();
+    let (Some(a), Some(b)) = (shared(&bench), shared(&bench)) else { return };
+    let graph = bench.graph();
+    let given = Parameter::memory(&a);
+    // SAFETY: a work-item touches its own element.
+    let node = unsafe { graph.kernel(&bench.kernel("stir")).read_write(&given).range(LEN).add() }.unwrap();
+    let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    let submit = |memory: &Memory<u32>| {
+        given.set(memory).unwrap();
+        executable.update(&node).unwrap();
+        let gate = UserEvent::new(&bench.queue);
+        (executable.submit_to(&bench.queue).after(&gate.0).submit().unwrap(), gate)
+    };
+    let busy = |memory: &Memory<u32>| assert_error!(memory.host_mut(), MemoryError::Busy { .. });
+    let (mut before, mut its) = (submit(&a), &a);
+    for at in 0..6 {
+        let next = if at % 2 == 0 { &b } else { &a };
+        let after = submit(next);
+        busy(its);
+        before.1.set(0);
+        before.0.wait().unwrap();
+        drop(its.host_mut().unwrap());
+        busy(next);
+        (before, its) = (after, next);
+    }
+    before.1.set(0);
+    before.0.wait().unwrap();
+    drop((a.host_mut().unwrap(), b.host_mut().unwrap()));
+}
+
 /// Rule M2: the host gets memory back although a parent was submitted that has a child which uses the memory since an
 /// update. The parent has its own values (rule N5).
 #[test]

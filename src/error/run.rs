@@ -425,12 +425,12 @@ pub enum SubmitError {
          it: make a new user event"
     )]
     UserEventInUse,
-    /// A host task waits for a user event, or for what comes after it, and this submission completes the event only after
-    /// the task: because it begins after it, or because its node waits for something that comes after it.
+    /// Something waits for a user event, or for what comes after it, and this submission completes the event only after
+    /// that: because it begins after it, or because its node waits for something that comes after it.
     #[error(
-        "a host task waits, itself or by way of another submission, for a user event that this submission would complete \
-         only after that task: let something complete the event that does not come after the task, such as a submission \
-         to another queue, or submit before the task waits"
+        "what this submission comes after waits for a user event that only this submission would complete: a host task, \
+         a command on its queue, or an earlier submission of the executable. Let something complete the event that does \
+         not come after the wait, such as a submission to another queue, or submit before the wait begins"
     )]
     UserEventAwaited,
     /// The function of a native command made a call that is forbidden there.

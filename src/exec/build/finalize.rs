@@ -104,8 +104,11 @@ impl Graph {
             return Err(FinalizeError::Option { option, given, allowed: "at least 1" }.into());
         }
         let (path, from_environment) = asked_path(options.path)?;
-        let (asked_loops, asked_fuse, fuse_after) =
-            (asked_loops(options.loops)?, asked_fuse(options.fuse)?, asked_fuse_after(options.fuse_after)?);
+        let (asked_loops, asked_fuse, fuse_after) = (
+            asked_loops(options.loops)?,
+            asked_fuse(options.fuse, self.device().caps())?,
+            asked_fuse_after(options.fuse_after)?,
+        );
         // If another thread adds nodes meanwhile, it adds them to a copy.
         let Current { tables: graph, reshaped, moved } = self.current()?;
         let full = || FinalizeError::Full { limit: Ir::MOST as u64 };

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use strum::VariantArray;
 
+use crate::caps::Caps;
 use crate::cl::objects::device::Device;
 use crate::env;
 use crate::error::{Result, SetupError};
 use crate::plan::{CommandKind, Path, PathReason};
+use crate::quirks;
 
 /// Options for finalizing a graph.
 ///
@@ -146,7 +148,7 @@ impl Finalize {
     }
 
     /// Sets whether small launches are fused. Without this call it is [`Fuse::Auto`], unless the environment variable `CLGRAPH_FUSE`
-    /// says otherwise. [`Report::fused`](crate::Report::fused) and [`Report::not_fused`](crate::Report::not_fused) say what became of
+    /// says otherwise; on PoCL 6.0, whose compiler now and then ends the process, it is [`Fuse::Off`]. [`Report::fused`](crate::Report::fused) and [`Report::not_fused`](crate::Report::not_fused) say what became of
     /// each.
     ///
     /// ```
@@ -274,12 +276,14 @@ impl Fuse {
 }
 
 /// Returns whether launches are fused.
-pub(in crate::exec) fn asked_fuse(option: Option<Fuse>) -> Result<Fuse, SetupError> {
+pub(in crate::exec) fn asked_fuse(option: Option<Fuse>, caps: &Caps) -> Result<Fuse, SetupError> {
     let given = match option {
         Some(fuse) => return Ok(fuse),
         None => env::fuse(),
     };
-    let Some(given) = given else { return Ok(Fuse::Auto) };
+    let Some(given) = given else {
+        return Ok(if quirks::builds_may_end_the_process(caps) { Fuse::Off } else { Fuse::Auto });
+    };
     Fuse::named(&given).ok_or(SetupError::Environment {
         variable: "CLGRAPH_FUSE",
         given,

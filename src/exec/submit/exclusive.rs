@@ -103,6 +103,18 @@ impl User for Mutex<ExecutableUses> {
     }
 }
 
+/// The uses of an executable up to a moment. Memory that an update has replaced asks these, and not later ones.
+pub(in crate::exec) struct EarlierUses {
+    running: Vec<Running>,
+    deferred: Option<Arc<SubmissionState>>,
+}
+
+impl User for EarlierUses {
+    fn may_run(&self) -> bool {
+        self.running.iter().any(Running::may_run) || self.deferred.as_ref().is_some_and(|state| !state.is_over())
+    }
+}
+
 impl ExecutableUses {
     pub(in crate::exec) fn forget_finished(&mut self) {
         self.running.retain(Running::may_run);
@@ -235,6 +247,12 @@ impl ExclusiveUse {
             running.queue.flush()?;
         }
         Ok(())
+    }
+
+    /// Returns the uses of the executable itself so far.
+    pub(in crate::exec) fn so_far(&self) -> EarlierUses {
+        let own = lock(&self.own);
+        EarlierUses { running: own.running.clone(), deferred: own.deferred.clone() }
     }
 
     /// Returns the uses of the executable itself that may run.

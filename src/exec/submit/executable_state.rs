@@ -20,7 +20,7 @@ use crate::exec::build::values::{Objects, Values};
 use crate::exec::finalized::Finalized;
 use crate::exec::submit::bindings::{External, Results, SubmissionBindings};
 use crate::exec::submit::blocker::{Blocker, Prerequisites};
-use crate::exec::submit::exclusive::{ExclusiveUse, ExclusiveUseGuard, ExecutableUses};
+use crate::exec::submit::exclusive::{EarlierUses, ExclusiveUse, ExclusiveUseGuard, ExecutableUses};
 use crate::exec::submit::interpreter::{self, Ends, Interpreter, Stopped, Want};
 use crate::exec::submit::leftovers::Leftovers;
 use crate::exec::submit::result_slots::Ring;
@@ -49,8 +49,8 @@ pub(in crate::exec) struct ExecutableState {
     pub(in crate::exec) spare: Objects,
     /// Memory that the host may use between submissions, by its address here.
     shared: BTreeMap<usize, Arc<Allocation>>,
-    /// Memory that was shared, and that running commands may still use.
-    leaving: BTreeMap<usize, Arc<Allocation>>,
+    /// Memory that was shared, and that running commands may still use, with these.
+    leaving: Vec<(Arc<Allocation>, Arc<EarlierUses>)>,
     /// For submissions that cannot use the caller's queue.
     own_queue: Option<DriverQueue>,
     /// For submissions that use several queues.
@@ -112,7 +112,7 @@ impl ExecutableState {
             half_changed: Vec::new(),
             spare: Objects::default(),
             shared: BTreeMap::new(),
-            leaving: BTreeMap::new(),
+            leaving: Vec::new(),
             own_queue: None,
             others: Arc::default(),
             recorded: Vec::new(),
@@ -148,23 +148,27 @@ impl ExecutableState {
                             ended"
                 );
             }
-            self.leaving.remove(place.key());
             allocation.add_user(exclusive.as_user());
             place.insert(Arc::clone(allocation));
         }
     }
 
-    /// Unregisters memory that no node names any more. Running commands may still use it.
-    pub(in crate::exec) fn unshare<'m>(&mut self, mems: impl Iterator<Item = &'m Mem>) {
+    /// Unregisters memory that no node names any more. Commands that run may still use it.
+    pub(in crate::exec) fn unshare<'m>(&mut self, exclusive: &ExclusiveUse, mems: impl Iterator<Item = &'m Mem>) {
+        let mut so_far = None;
         for allocation in mems.filter_map(Mem::allocation) {
-            self.leaving.extend(self.shared.remove_entry(&Arc::as_ptr(allocation).addr()));
+            let Some(allocation) = self.shared.remove(&Arc::as_ptr(allocation).addr()) else { continue };
+            let uses = Arc::clone(so_far.get_or_insert_with(|| Arc::new(exclusive.so_far())));
+            let later = Arc::clone(&uses);
+            allocation.add_user(Arc::downgrade(&(later as Arc<dyn User>)));
+            allocation.remove_user(&exclusive.as_user());
+            self.leaving.push((allocation, uses));
         }
     }
 
-    /// Forgets memory that the executable no longer uses.
-    fn leave(&mut self, exclusive: &ExclusiveUse) {
-        let user = exclusive.as_user();
-        std::mem::take(&mut self.leaving).values().for_each(|allocation| allocation.remove_user(&user));
+    /// Forgets memory that no command uses any more.
+    fn leave(&mut self) {
+        self.leaving.retain(|(_, uses)| uses.may_run());
     }
 
     /// Whether the host may use some of the memory between submissions.
@@ -273,8 +277,8 @@ impl ExecutableState {
         let _order = queue.lock_order();
         exclusive.each().for_each(ExecutableUses::set_finished_aside);
         let is_idle = exclusive.each().all(|uses| uses.is_idle());
-        if is_idle && !self.leaving.is_empty() {
-            self.leave(uses);
+        if !self.leaving.is_empty() {
+            self.leave();
         }
         if is_idle {
             self.rings.iter_mut().for_each(Ring::trim);
@@ -538,6 +542,14 @@ impl ExecutableState {
         }
         // Command buffers are dropped first: then they are not the last holders of their kernels, which they would
         // release oldest first. `user` is what shared memory asks whether it is in use.
-        Some((recorded, spare, Arc::clone(&self.values), std::mem::take(&mut self.tier), host, user))
+        Some((
+            recorded,
+            spare,
+            Arc::clone(&self.values),
+            std::mem::take(&mut self.tier),
+            std::mem::take(&mut self.leaving),
+            host,
+            user,
+        ))
     }
 }

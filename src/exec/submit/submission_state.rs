@@ -294,7 +294,7 @@ impl SubmissionState {
     }
 
     /// Returns whether the submission has ended, after a query of the driver.
-    fn is_over(&self) -> bool {
+    pub(in crate::exec) fn is_over(&self) -> bool {
         matches!(self.stage(), Ok(Stage::Done(_)))
     }
 

@@ -322,7 +322,7 @@ impl ExecutableState {
             (Some(_), Err(_)) => {}
             (None, _) => editing.destinations.forget(),
         }
-        self.unshare(dropped.objects.mems.iter().filter(|mem| !editing.index.has(mem)));
+        self.unshare(&exec.exclusive, dropped.objects.mems.iter().filter(|mem| !editing.index.has(mem)));
         if outcome.is_ok() && moves {
             let values = Arc::clone(&self.values);
             let moved = touched.iter().filter(|one| one.changed.memory);
