@@ -222,6 +222,32 @@ fn what_is_not_fused_says_why() {
     assert_eq!(why(&loops), [WhyNotFused::InLoop, WhyNotFused::InLoop]);
 }
 
+/// Rule Z2: a kernel that compilers do not build as a function (braces do not hold the arguments of a macro together) does not keep
+/// others from being fused.
+#[test]
+fn a_kernel_that_cannot_be_a_function_keeps_only_its_own_launches() {
+    let bench = Bench::new();
+    let (x, y) = (bench.buffer(&[0; LEN]), bench.buffer(&[0; LEN]));
+    let source = "kernel void odd(global uint *x) { x[get_global_id((uint2){0, 1}.x)] += 1; }
+        kernel void plain(global uint *x) { x[get_global_id(0)] += 10; }";
+    let program = Program::from_source(&bench.queue, source).unwrap();
+    let (odd, plain) = (program.kernel("odd").unwrap(), program.kernel("plain").unwrap());
+    let graph = bench.graph();
+    for kernel in [&odd, &odd, &plain, &plain] {
+        if graph.len() == 2 {
+            graph.copy(&x, &y).add().unwrap();
+        }
+        // SAFETY: each work-item touches its own element.
+        unsafe { graph.kernel(kernel).read_write(&x).range(LEN).add() }.unwrap();
+    }
+    let executable = graph.finalize(Finalize::new().fuse(Fuse::Now)).unwrap();
+    executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+    assert_eq!((bench.content(&x), bench.content(&y)), (vec![22; LEN], vec![2; LEN]));
+    let report = executable.report();
+    assert_eq!(report.fused.iter().map(|of| of.nodes.as_slice()).collect::<Vec<_>>(), [&[3, 4]], "{report}");
+    assert_eq!(report.not_fused.iter().map(|of| of.node).collect::<Vec<_>>(), [0, 1], "{report}");
+}
+
 /// Rule Z8: memory that is `const restrict` in one launch and written by another keeps them apart.
 #[test]
 fn constant_memory_keeps_launches_apart() {

@@ -2,6 +2,8 @@
 //!
 //! What cannot be fused is no error: it runs as it is, and the report says why.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::cl::objects::device::Device;
@@ -194,16 +196,29 @@ impl<'a> Fusing<'a> {
                 size_beyond: quirks::size_of_a_fourth_dimension(caps),
                 vectorizes: quirks::vectorizes_loops_rightly(caps),
             };
-            match program.fuse(dialect, &kernels) {
-                Ok(made) => {
-                    for (at, kernel) in of.into_iter().zip(made) {
-                        built[at] = Some(self.launch(&chains.chains[at], kernel));
-                    }
+            let all: Vec<usize> = (0..of.len()).collect();
+            let parts = match program.fuse(dialect, &kernels) {
+                Err(NotFused::NotBuilt) if (2..=MOST_PARTS).contains(&parts(&kernels).len()) => {
+                    let fuse = |part: Vec<usize>| {
+                        let its: Vec<FusedKernel> = part.iter().map(|at| kernels[*at].clone()).collect();
+                        (program.fuse(dialect, &its), part)
+                    };
+                    parts(&kernels).into_iter().map(fuse).collect()
                 }
-                Err(why) => {
-                    for node in of.iter().flat_map(|at| &chains.chains[*at].launches) {
-                        let kernel = self.kernel_of(*node).name().to_owned();
-                        say(*node, WhyNotFused::Kernel { kernel, why: why.to_string() });
+                made => vec![(made, all)],
+            };
+            for (made, part) in parts {
+                match made {
+                    Ok(made) => {
+                        for (at, kernel) in part.into_iter().zip(made) {
+                            built[of[at]] = Some(self.launch(&chains.chains[of[at]], kernel));
+                        }
+                    }
+                    Err(why) => {
+                        for node in part.iter().flat_map(|at| &chains.chains[of[*at]].launches) {
+                            let kernel = self.kernel_of(*node).name().to_owned();
+                            say(*node, WhyNotFused::Kernel { kernel, why: why.to_string() });
+                        }
                     }
                 }
             }
@@ -264,6 +279,20 @@ impl<'a> Fusing<'a> {
         let grid = Grid { dims: 1, offset: [0; 3], global: [items, 1, 1], local: Some([items, 1, 1]) };
         FusedChain { kernel, grid, label: "".into() }
     }
+}
+
+/// The most parts that are built one by one.
+const MOST_PARTS: usize = 4;
+
+/// Divides fused kernels by the kernels whose launches they do: one that cannot be a function keeps only those from being built that
+/// have it.
+fn parts(kernels: &[FusedKernel]) -> Vec<Vec<usize>> {
+    let mut parts: BTreeMap<BTreeSet<&str>, Vec<usize>> = BTreeMap::new();
+    for (at, kernel) in kernels.iter().enumerate() {
+        let names = kernel.launches.iter().map(|launch| launch.kernel.as_str());
+        parts.entry(names.collect()).or_default().push(at);
+    }
+    parts.into_values().collect()
 }
 
 /// Returns offset, global size and local size of a launch. The local size is 1 if the driver chooses it, which no kernel sees that is
