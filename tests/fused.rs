@@ -252,17 +252,28 @@ fn a_kernel_that_cannot_be_a_function_keeps_only_its_own_launches() {
 #[test]
 fn constant_memory_keeps_launches_apart() {
     let bench = Bench::new();
-    let source = "kernel void f(global const uint *restrict from, global uint *to) {
-        const size_t i = get_global_id(0); to[i] = to[i] * 3 + from[(i + 1) % 64];
-    }";
-    let kernel = Program::from_source(&bench.queue, source).unwrap().kernel("f").unwrap();
+    let source = "typedef const uint fixed;
+        kernel void f(global const uint *restrict from, global uint *to) {
+            const size_t i = get_global_id(0); to[i] = to[i] * 3 + from[(i + 1) % 64];
+        }
+        kernel void g(global fixed *restrict from, global uint *to) {
+            const size_t i = get_global_id(0); to[i] = to[i] * 3 + from[(i + 1) % 64];
+        }";
+    let program = Program::from_source(&bench.queue, source).unwrap();
+    for name in ["f", "g"] {
+        let kernel = program.kernel(name).unwrap();
+        constant_memory_keeps_apart(&bench, &kernel);
+    }
+}
+
+fn constant_memory_keeps_apart(bench: &Bench, kernel: &Kernel) {
     let run = |fuse: Fuse| {
         let (a, b) = (bench.buffer(&[1; 64]), bench.buffer(&[2; 64]));
         let graph = bench.graph();
         for number in 0..6 {
             let (from, to) = if number % 2 == 0 { (&a, &b) } else { (&b, &a) };
             // SAFETY: each work-item writes its own element.
-            unsafe { graph.kernel(&kernel).read(from).read_write(to).range(64).add() }.unwrap();
+            unsafe { graph.kernel(kernel).read(from).read_write(to).range(64).add() }.unwrap();
         }
         let executable = graph.finalize(Finalize::new().fuse(fuse)).unwrap();
         executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::{Piece, Reader, Shape, Source};
 use crate::opencl_c::tokens::{Token, TokenKind, plain_directive};
 use crate::opencl_c::unreadable::Unreadable;
-use crate::opencl_c::words::{IDS, LOCAL, PLACES, WAITING, is_mangled, is_type, is_word};
+use crate::opencl_c::words::{IDS, LOCAL, PLACES, QUALIFIERS, WAITING, is_mangled, is_type, is_word};
 
 /// How a kernel is declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +61,9 @@ pub(crate) enum NotItem {
     /// It uses the name of a function for ids without a call.
     Name(String),
 }
+
+/// Words for pointers whose memory is reached by no other one.
+const RESTRICT: [&str; 3] = ["restrict", "__restrict", "__restrict__"];
 
 impl fmt::Display for NotItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -221,7 +224,13 @@ impl<'a> Reader<'a> {
         let kind = if !is_pointer && !has(&["local", "__local", "constant", "__constant", "pipe", "__pipe"]) {
             ParamKind::Value
         } else if is_pointer && has(&["global", "__global"]) && !has(&["local", "__local", "constant", "__constant"]) {
-            let is_constant = has(&["const", "__const"]) && has(&["restrict", "__restrict", "__restrict__"]);
+            // A name may hide that it is constant.
+            let is_plain = |word: &&str| {
+                is_type(word) || QUALIFIERS.contains(word) || RESTRICT.contains(word) || self.macros.contains_key(*word)
+            };
+            let own_name = tokens.last().and_then(|token| self.word(token));
+            let is_hidden = !words.iter().filter(|word| Some(**word) != own_name).all(is_plain);
+            let is_constant = (has(&["const", "__const"]) || is_hidden) && has(&RESTRICT);
             ParamKind::Global { is_constant }
         } else {
             ParamKind::Other
