@@ -164,6 +164,26 @@ fn what_is_not_fused_says_why() {
             "function `at`, which it calls, asks for the ids",
         ),
         (program("", &format!("#define NOTHING\n{plain} NOTHING")), "clgraph cannot read the program"),
+        (
+            program("", &format!("{plain}\n#pragma OPENCL FP_CONTRACT OFF\n")),
+            "pragma `OPENCL FP_CONTRACT OFF` after it may change",
+        ),
+        (
+            program(
+                "",
+                "uint __attribute__((overloadable)) h(float v) { return 1; } kernel void f(global uint *x) { *x = h(2u); }
+                 uint __attribute__((overloadable)) h(uint v) { return 2; }",
+            ),
+            "`h`, a name in it, is declared after it",
+        ),
+        (
+            program("", "kernel void f(global uint *x) {\n#ifdef get_global_id\n*x = 1;\n#else\n*x = 2;\n#endif\n}"),
+            "a condition of the preprocessor in it asks for `get_global_id`",
+        ),
+        (
+            program("", "#define S(x) #x\nkernel void f(global uint *x) { *x = sizeof(S(get_global_id(0))); }"),
+            "macro `S`, which it uses, makes a text of its arguments",
+        ),
     ];
     for (kernel, words) in &cases {
         let graph = bench.graph();

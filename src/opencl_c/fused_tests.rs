@@ -47,11 +47,139 @@ fn what_is_no_function_of_one_work_item_is_refused_with_the_reason() {
             NotItem::Unreadable(Unreadable::Redefined("X".to_owned())),
         ),
         ("kernel void g() {}", NotItem::Unreadable(Unreadable::NoKernel)),
+        ("kernel void f(global int *a) { a[0] = sizeof(__BASE_FILE__); }", place("__BASE_FILE__")),
+        ("int h() { return sizeof(__FILE__); } kernel void f() { h(); }", place("__FILE__")),
+        ("constant char t[] = __TIME__;\nkernel void f(global int *a) { a[0] = t[1]; }", place("__TIME__")),
+        ("#define L __LINE__\nkernel void f() {\n#if L > 1\n#endif\n}", place("__LINE__")),
+        ("kernel void f() {\n#pragma unroll X\nfor (;;); }\n#define X 1\n", {
+            NotItem::Unreadable(Unreadable::Redefined("X".to_owned()))
+        }),
+        ("#define disable enable\nkernel void f() {}", {
+            NotItem::Unreadable(Unreadable::Keyword("disable".to_owned()))
+        }),
     ];
     let wrong: Vec<_> =
         cases.into_iter().filter(|(text, why)| read(text).item("f").err().as_ref() != Some(why)).collect();
     let found: Vec<_> = wrong.iter().map(|(text, why)| (text, why, read(text).item("f").err())).collect();
     assert!(found.is_empty(), "{found:#?}");
+}
+
+/// Whether a kernel's body means the same at the end of the source.
+#[test]
+fn what_would_mean_something_else_at_the_end_is_refused_with_the_reason() {
+    let later = |word: &str| Err(NotItem::Later(word.to_owned()));
+    let pragma = |text: &str| Err(NotItem::Pragma(text.to_owned()));
+    let condition = |word: &str| Err(NotItem::Condition(word.to_owned()));
+    let quotes = |word: &str| Err(NotItem::Quotes(word.to_owned()));
+    let constant = |word: &str| Err(NotItem::Constant(word.to_owned()));
+    let attribute = |word: &str| Err(NotItem::Attribute(word.to_owned()));
+    let f = "kernel void f(global float *a, float by) { a[0] += by * t(1.1f); }\n";
+    let with = |before: &str, after: &str| format!("{before}\n{f}{after}\n");
+    let of = |body: &str| format!("kernel void f(global float *a, uint n) {{{body}}}\n");
+    let (on, off) = ("#pragma OPENCL FP_CONTRACT ON", "#pragma STDC FP_CONTRACT OFF");
+    let double = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable";
+    let cases = [
+        // Pragmas.
+        (with("", off), pragma("STDC FP_CONTRACT OFF")),
+        (with(off, on), pragma("OPENCL FP_CONTRACT ON")),
+        (with(off, ""), Ok(())),
+        (with(off, off), Ok(())),
+        (with(&format!("{off}\n{on}"), off), pragma("STDC FP_CONTRACT OFF")),
+        (with(&format!("#ifdef X\n{off}\n#endif"), off), pragma("STDC FP_CONTRACT OFF")),
+        (with(&format!("#ifdef X\n{off}\n#endif"), ""), Ok(())),
+        (with("", &format!("kernel void g() {{\n{off}\n}}")), Ok(())),
+        (with("", "#pragma OPENCL EXTENSION cl_khr_subgroups : enable"), Ok(())),
+        (with("", double), pragma("OPENCL EXTENSION cl_khr_fp64 enable")),
+        (with("", &format!("void g() {{\n{double}\n}}")), pragma("OPENCL EXTENSION cl_khr_fp64 enable")),
+        (of(&format!("a[0] += 1.1;\n{double}\n")), pragma("OPENCL EXTENSION cl_khr_fp64 enable")),
+        (with(double, double), Ok(())),
+        (with(&format!("{double}\n#pragma OPENCL EXTENSION all : disable"), double), {
+            pragma("OPENCL EXTENSION cl_khr_fp64 enable")
+        }),
+        (with("", "#pragma OPENCL EXTENSION all : enable"), pragma("OPENCL EXTENSION all enable")),
+        (with("", "#pragma unroll"), pragma("unroll")),
+        (of("\n#pragma unroll 4\nfor (uint i = 0; i < n; ++i) a[i] = 0;"), Ok(())),
+        // What is declared after the body.
+        (with("", "float t(float x) { return 1; }"), later("t")),
+        (with("float t(float x);", "float t(float x) { return 1; }"), Ok(())),
+        (
+            with("float __attribute__((overloadable)) t(int x);", "float __attribute__((overloadable)) t(float x) {}"),
+            later("t"),
+        ),
+        (with("float t(int x);", "float t(float x) __attribute__((overloadable));"), later("t")),
+        (with("#define t rotate", "float rotate(float x) { return 1; }"), later("rotate")),
+        (with("", "enum { u, t = 3 };"), later("t")),
+        (with("", "struct s { enum { t } x; };"), later("t")),
+        (with("", "struct s { struct t { int x; } y; };"), later("t")),
+        (with("", "typedef float u, t[3];"), later("t")),
+        (with("", "typedef float (*t)[3];"), later("t")),
+        (with("", "constant float u = 1, t = 2;"), later("t")),
+        (with("", "constant float u = by, a[] = { t };"), Ok(())),
+        (with("", "float u(float t, float by) { float a = t(by); return a; }"), Ok(())),
+        (with("", "float by(float x) { return 1; } float a() { return 2; }"), Ok(())),
+        ("kernel void f(global float *a, T x) {} struct T { int x; };".to_owned(), later("T")),
+        (format!("{} void sum() {{}}", of("float sum = 0; sum += n; a[0] = sum;")), Ok(())),
+        (format!("{} void sum() {{}}", of("{ float sum = 0; } sum(1);")), later("sum")),
+        (format!("{} void sum() {{}}", of("\n#if 0\nfloat sum;\n#endif\nsum(1);")), later("sum")),
+        (format!("{} void sum() {{}}", of("float sum(float x); a[0] = sum(1);")), later("sum")),
+        (format!("{} void x() {{}}", of("float4 v = vload4(0, a); a[0] = v.x;")), Ok(())),
+        (format!("{} void x() {{}}", of("while (n --> x()) {}")), later("x")),
+        // What the preprocessor sees.
+        (of("\n#ifdef get_global_id\n#endif\n"), condition("get_global_id")),
+        (of("\n#if defined(clgraph_fuse_beyond)\n#endif\n"), condition("clgraph_fuse_beyond")),
+        (
+            format!("#define HAS defined(get_work_dim)\n{}", of("\n#if 1\n#elif HAS\n#endif\n")),
+            condition("get_work_dim"),
+        ),
+        (format!("#define S(x) #x\n{}", of("a[0] = sizeof(S(get_global_id(0)));")), quotes("S")),
+        (format!("#define S(x) #x\n#define X(x) S(x)\n{}", of("a[0] = sizeof(X(1));")), quotes("S")),
+        (format!("#define S(x) #x\nint h() {{ return sizeof(S(1)); }}\n{}", of("a[0] = h();")), Ok(())),
+        (format!("#define S \"#\"\n{}", of("a[0] = sizeof(S);")), Ok(())),
+        // What only kernels may have.
+        (of("constant float t[2] = {1, 2}; a[0] = t[n];"), constant("constant")),
+        (of("float __constant t = 1; a[0] = t;"), constant("__constant")),
+        (of("constant float *p = 0, q = 1; a[0] = q;"), constant("constant")),
+        (of("constant float *constant p = 0; a[0] = *p;"), constant("constant")),
+        (format!("typedef constant float cf;\n{}", of("cf t[1] = {1}; a[0] = t[0];")), constant("cf")),
+        (of("const sampler_t s = 0; a[0] = 1;"), constant("sampler_t")),
+        (
+            format!(
+                "constant float t[2] = {{1, 2}};\n{}",
+                of("constant float *p = t; a[0] = ((constant float *)p)[n];")
+            ),
+            Ok(()),
+        ),
+        ("__attribute__((optnone)) kernel void f() {}".to_owned(), attribute("optnone")),
+        ("kernel __attribute__((vec_type_hint(float4))) void f() {}".to_owned(), Ok(())),
+        // Members.
+        (
+            format!(
+                "struct s {{ uint h; }};\nuint h() {{ return get_global_id(0); }}\n{}",
+                of("struct s s; s.h = 1; a[(&s)->h] = 1;")
+            ),
+            Ok(()),
+        ),
+        (
+            format!(
+                "#define H(s) s.h\nstruct s {{ uint h; }}; uint h() {{ return get_global_id(0); }}\n{}",
+                of("struct s s; H(s) = 1;")
+            ),
+            Ok(()),
+        ),
+        (
+            format!("#define m x + h()\nuint h() {{ return get_global_id(0); }}\n{}", of("float4 s; a[0] = s.m;")),
+            Err(NotItem::Helper("h".to_owned())),
+        ),
+    ];
+    let found: Vec<_> = cases
+        .iter()
+        .map(|(text, why)| (text, why, read(text).item("f").map(|_| ())))
+        .filter(|(_, why, is)| *why != is)
+        .collect();
+    assert!(found.is_empty(), "{found:#?}");
+    let by_option = Source::read(f, "-Ddisable=enable").unwrap();
+    assert_eq!(by_option.item("f").err(), Some(NotItem::Unreadable(Unreadable::Keyword("disable".to_owned()))));
+    assert!(by_option.kernel("f").is_ok());
 }
 
 #[test]
@@ -288,9 +416,13 @@ fn own_words_cannot_be_macros() {
             assert!(is_own || super::words::is_keyword(word), "{word}");
         }
         let (text, kernel) = repeating();
-        let dialect = Dialect { form, size_beyond: 1, vectorizes: true };
+        let dialect = Dialect { form, size_beyond: 1, vectorizes: false, inlines: true };
         let all = fused(text, &read(text), dialect, &[kernel], true);
         let (_, own) = all.split_once("#undef get_num_groups\n").unwrap();
+        for hints in own.lines().filter_map(|line| line.trim().strip_prefix("#pragma ")) {
+            let mut words = hints.split(|c: char| !super::words::is_word(c)).filter(|word| !word.is_empty());
+            assert!(words.all(|word| super::words::HINTS.contains(&word)), "{hints}");
+        }
         let tokens = super::tokens::split(own).unwrap();
         let words = tokens.iter().filter(|token| token.kind == super::tokens::TokenKind::Word);
         for word in words.map(|token| &own[token.at.clone()]) {

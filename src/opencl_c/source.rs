@@ -1,25 +1,30 @@
 //! Reads a source as declarations: which kernels it defines, and what keeps them from being called by another kernel.
 
 mod kernel;
+mod later;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 pub(crate) use kernel::{KernelText, NotItem, ParamKind};
 
+use self::later::Places;
+
 use super::tokens::{NotSplit, Token, TokenKind, plain_directive, split};
 use super::unreadable::Unreadable;
 use super::words::{
-    DECLARING, LOCAL, QUALIFIERS, WAITING, check_word, divides, is_keyword, is_mangled, is_type, is_word,
+    BUILDS, DECLARING, LOCAL, QUALIFIERS, WAITING, check_word, divides, is_keyword, is_mangled, is_type, is_word,
 };
 
 /// What a source has.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Source {
     kernels: BTreeMap<String, Result<KernelText, Unreadable>>,
-    /// The words of functions and macros, by name. Functions of one name count as one.
+    /// The words of functions and macros, by name. Functions of one name count as one. Members have a dot before them.
     words: BTreeMap<String, BTreeSet<String>>,
     macros: BTreeSet<String>,
+    /// Macros that make texts of their arguments.
+    quoting: BTreeSet<String>,
 }
 
 /// What a kernel and the functions that it reaches may do.
@@ -56,11 +61,17 @@ impl Source {
             NotSplit::Odd => Unreadable::Odd,
             NotSplit::Open => Unreadable::Unbalanced,
         })?;
-        let mut reader = Reader { text, macros: BTreeMap::new(), undefined: BTreeMap::new(), found: Self::default() };
+        let (macros, undefined) = (BTreeMap::new(), BTreeMap::new());
+        let mut reader = Reader { text, macros, undefined, found: Self::default(), places: Places::default() };
         reader.options(options)?;
         reader.directives(&tokens)?;
+        for (name, of) in &reader.macros {
+            let words = reader.plain_words(&of.body);
+            reader.found.words.entry(name.clone()).or_default().extend(words);
+        }
         reader.words(&tokens)?;
         reader.declarations(&tokens)?;
+        reader.check_kernels();
         reader.found.macros = reader.macros.into_keys().collect();
         Ok(reader.found)
     }
@@ -76,7 +87,7 @@ impl Source {
         while let Some(name) = open.pop() {
             for word in self.words.get(name).into_iter().flatten() {
                 // Some drivers do not give a kernel that is called local variables of its own for each group.
-                effects.may_wait |= WAITING.iter().any(|part| word.contains(part)) || is_mangled(word);
+                effects.may_wait |= waits(word);
                 effects.may_wait |= LOCAL.contains(&word.as_str());
                 effects.may_see_groups |= effects.may_wait || divides(word);
                 if seen.insert(word) {
@@ -93,12 +104,18 @@ impl Source {
     }
 }
 
+/// Whether a function makes work-items wait for each other, or may be one that does by another name.
+fn waits(word: &str) -> bool {
+    !word.starts_with('.') && (WAITING.iter().any(|part| word.contains(part)) || is_mangled(word))
+}
+
 struct Reader<'a> {
     text: &'a str,
     macros: BTreeMap<String, Macro>,
     /// Macros that the source takes back, and where it does so last.
     undefined: BTreeMap<String, usize>,
     found: Source,
+    places: Places,
 }
 
 impl<'a> Reader<'a> {
@@ -143,6 +160,10 @@ impl<'a> Reader<'a> {
         }
         // A number sign makes a text of an argument.
         let pieces = split(&body.replace('#', " ")).map_err(|_| Unreadable::Macro(name.to_owned()))?;
+        let in_text = |at| pieces.iter().any(|token| token.kind == TokenKind::Text && token.at.contains(&at));
+        if body.match_indices('#').any(|(at, _)| !in_text(at)) {
+            self.found.quoting.insert(name.to_owned());
+        }
         let piece = |token: &Token| match token.kind {
             TokenKind::Word => Piece::Word(body[token.at.clone()].to_owned()),
             TokenKind::Mark(mark) => Piece::Mark(mark),
@@ -177,7 +198,6 @@ impl<'a> Reader<'a> {
         for piece in &body {
             if let Piece::Word(word) = piece {
                 check_word(word)?;
-                self.found.words.entry(name.to_owned()).or_default().insert(word.clone());
             }
         }
         // What it was before counts too.
@@ -232,12 +252,7 @@ impl<'a> Reader<'a> {
                             let name = rest.split(|c: char| !is_word(c)).next().unwrap_or_default();
                             self.undefined.insert(name.to_owned(), token.at.start);
                         }
-                        "pragma" => {
-                            let name = rest.split_whitespace().next().unwrap_or_default();
-                            if !["OPENCL", "STDC", "unroll", "nounroll", "pack"].contains(&name) {
-                                return Err(Unreadable::Pragma(name.to_owned()));
-                            }
-                        }
+                        "pragma" => self.pragma(rest, token.at.start, !conditions.is_empty())?,
                         "if" | "ifdef" | "ifndef" => conditions.push(open.len()),
                         "else" | "elif" | "elifdef" | "elifndef" if conditions.last() != Some(&open.len()) => {
                             return Err(Unreadable::ConditionalBraces);
@@ -300,7 +315,13 @@ impl<'a> Reader<'a> {
                 TokenKind::Directive => return Err(Unreadable::ConditionalBraces),
                 TokenKind::Mark(b';') => {
                     self.check_declaration(&shape)?;
-                    self.local_names(&tokens[begin..at]);
+                    match (&shape.params, shape.name) {
+                        (Some(params), Some(name)) if !shape.is_typedef => {
+                            self.declares_function(&tokens[begin..at], params.start - begin, name, None);
+                        }
+                        _ => self.declares(&tokens[begin..at], None, false),
+                    }
+                    self.mark_names(&tokens[begin..at], shape.is_typedef);
                     return Ok(at + 1);
                 }
                 TokenKind::Mark(b'(') => {
@@ -322,7 +343,7 @@ impl<'a> Reader<'a> {
                     let end = closing(tokens, at, b'{', b'}')?;
                     let is_type = shape.words.iter().any(|word| matches!(*word, "struct" | "union" | "enum"));
                     if shape.params.is_some() && !shape.has_value {
-                        self.function(&shape, tokens, at..end)?;
+                        self.function(&shape, tokens, begin, at..end)?;
                         return Ok(end);
                     }
                     if !is_type && !shape.has_value {
@@ -363,8 +384,9 @@ impl<'a> Reader<'a> {
         Err(Unreadable::Unbalanced)
     }
 
-    /// The names in a declaration that has local memory, such as that of a type, stand for local memory.
-    fn local_names(&mut self, tokens: &[Token]) {
+    /// The names in a declaration that has local memory, such as that of a type, stand for local memory. Constants may hide where or
+    /// when they are compiled, and types that they are constants.
+    fn mark_names(&mut self, tokens: &[Token], is_typedef: bool) {
         let (mut seen, mut open) = (BTreeSet::new(), Vec::new());
         open.extend(tokens.iter().filter_map(|token| self.word(token)).map(str::to_owned));
         let own: Vec<String> = open.clone();
@@ -375,9 +397,21 @@ impl<'a> Reader<'a> {
                 open.extend(self.found.words.get(&word).into_iter().flatten().cloned());
             }
         }
-        if seen.iter().any(|word| LOCAL.contains(&word.as_str())) {
-            for name in own.into_iter().filter(|name| !is_keyword(name) && !is_type(name)) {
-                self.found.words.entry(name).or_default().insert("local".to_owned());
+        let has_local = seen.iter().any(|word| LOCAL.contains(&word.as_str()));
+        let mut marks: Vec<&str> = BUILDS.into_iter().filter(|word| seen.contains(*word)).collect();
+        marks.extend(has_local.then_some("local"));
+        let of_memory = |word: &str| matches!(word.trim_matches('_'), "constant" | "opencl_constant");
+        let has_constant = |word: &String| of_memory(word) || self.places.constants.contains(word);
+        let is_constant = is_typedef && seen.iter().any(has_constant);
+        for name in own.into_iter().filter(|name| !is_keyword(name) && !is_type(name)) {
+            for mark in &marks {
+                // As a member too.
+                for name in [name.clone(), format!(".{name}")] {
+                    self.found.words.entry(name).or_default().insert((*mark).to_owned());
+                }
+            }
+            if is_constant {
+                self.places.constants.insert(name);
             }
         }
     }
@@ -472,18 +506,29 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a function.
-    fn function(&mut self, shape: &Shape<'a>, tokens: &[Token], body: Range<usize>) -> Result<(), Unreadable> {
+    fn function(
+        &mut self,
+        shape: &Shape<'a>,
+        tokens: &[Token],
+        begin: usize,
+        body: Range<usize>,
+    ) -> Result<(), Unreadable> {
         let (Some(name), Some(params)) = (shape.name, shape.params.clone()) else { return Err(Unreadable::Unbalanced) };
         self.check_name(name)?;
         if shape.has_more || is_type(name) {
             return Err(Unreadable::Unbalanced);
         }
-        let all = tokens[params.clone()].iter().chain(&tokens[body.clone()]);
-        let words: BTreeSet<&str> = all.filter_map(|token| self.word(token)).collect();
+        let word = |at: usize| {
+            let word = self.word(&tokens[at])?;
+            Some(if self.has_member(tokens, at) { format!(".{word}") } else { word.to_owned() })
+        };
+        let words: BTreeSet<String> = params.clone().chain(body.clone()).filter_map(word).collect();
         if words.contains("static") {
             return Err(Unreadable::Variable("static".to_owned()));
         }
-        self.found.words.entry(name.to_owned()).or_default().extend(words.into_iter().map(str::to_owned));
+        self.found.words.entry(name.to_owned()).or_default().extend(words);
+        let place = tokens[body.start].at.start..tokens[body.end - 1].at.end;
+        self.declares_function(&tokens[begin..body.start], params.start - begin, name, Some(place));
         if shape.words.len() < 2 {
             return Err(Unreadable::Macro(name.to_owned()));
         }
@@ -494,6 +539,17 @@ impl<'a> Reader<'a> {
         let twice = self.found.kernels.contains_key(name);
         self.found.kernels.insert(name.to_owned(), if twice { Err(Unreadable::Twice) } else { read });
         Ok(())
+    }
+
+    /// Checks what comes after the kernels that could be functions of one work-item.
+    fn check_kernels(&mut self) {
+        for (name, body, free) in &self.places.free {
+            if let Err(why) = self.check_after(body, free)
+                && let Some(Ok(kernel)) = self.found.kernels.get_mut(name)
+            {
+                kernel.stays(why);
+            }
+        }
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) enum Unreadable {
     Twice,
     /// The parameters of the kernel cannot be read.
     Params,
-    /// A name in the parameters is defined anew later.
+    /// A macro in the kernel is defined anew later.
     Redefined(String),
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for Unreadable {
             Self::NoKernel => f.write_str("it does not define the kernel by name"),
             Self::Twice => f.write_str("it defines the kernel twice"),
             Self::Params => f.write_str("the kernel's parameters are not plain"),
-            Self::Redefined(name) => write!(f, "`{name}`, a name in the kernel's parameters, is defined again later"),
+            Self::Redefined(name) => write!(f, "`{name}`, a name in the kernel, is defined again after it"),
         }
     }
 }

@@ -65,8 +65,43 @@ pub(super) fn is_keyword(word: &str) -> bool {
 }
 
 /// Words that mean something else at another place in the source, or in another function.
-pub(super) const PLACES: [&str; 7] =
-    ["__LINE__", "__FILE__", "__COUNTER__", "__func__", "__FUNCTION__", "__PRETTY_FUNCTION__", "__INCLUDE_LEVEL__"];
+pub(super) const PLACES: [&str; 12] = [
+    "__LINE__",
+    "__FILE__",
+    "__FILE_NAME__",
+    "__BASE_FILE__",
+    "__TIMESTAMP__",
+    "__TIME__",
+    "__DATE__",
+    "__COUNTER__",
+    "__func__",
+    "__FUNCTION__",
+    "__PRETTY_FUNCTION__",
+    "__INCLUDE_LEVEL__",
+];
+
+/// Those of them that may mean something else in each build, wherever they are.
+pub(super) const BUILDS: [&str; 6] =
+    ["__FILE__", "__FILE_NAME__", "__BASE_FILE__", "__TIMESTAMP__", "__TIME__", "__DATE__"];
+
+/// Words of the pragma before the loops of fused kernels, in which macros are replaced.
+pub(super) const HINTS: [&str; 5] = ["clang", "loop", "vectorize", "interleave", "disable"];
+
+/// Attributes of a kernel that do not change what a work-item does.
+pub(super) const ATTRIBUTES: [&str; 9] = [
+    "reqd_work_group_size",
+    "work_group_size_hint",
+    "vec_type_hint",
+    "intel_reqd_sub_group_size",
+    "__reqd_work_group_size__",
+    "__work_group_size_hint__",
+    "__vec_type_hint__",
+    "nosvm",
+    "uniform_work_group_size",
+];
+
+/// Words for variables that only kernels may have.
+pub(super) const OF_KERNELS: [&str; 3] = ["sampler_t", "opencl_constant", "__opencl_constant__"];
 
 /// Parts of the names of functions by which a work-item waits for others of its group, or works with them.
 pub(super) const WAITING: [&str; 5] = ["barrier", "Barrier", "work_group", "sub_group", "wait_group"];

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
-use super::{Piece, Reader, Shape, Source};
+use super::later::is_variable;
+use super::{Piece, Reader, Shape, Source, waits};
 use crate::opencl_c::tokens::{Token, TokenKind, plain_directive};
 use crate::opencl_c::unreadable::Unreadable;
-use crate::opencl_c::words::{IDS, LOCAL, PLACES, QUALIFIERS, WAITING, is_mangled, is_type, is_word};
+use crate::opencl_c::words::{ATTRIBUTES, BUILDS, HINTS, IDS, LOCAL, OF_KERNELS, PLACES, QUALIFIERS, is_type, is_word};
 
 /// How a kernel is declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +61,18 @@ pub(crate) enum NotItem {
     Directive,
     /// It uses the name of a function for ids without a call.
     Name(String),
+    /// It has the name of something that is declared after it.
+    Later(String),
+    /// After it comes a pragma that may change what it means.
+    Pragma(String),
+    /// A condition in it asks for a name that is a macro where it is written again.
+    Condition(String),
+    /// A macro makes a text of its arguments.
+    Quotes(String),
+    /// It has a variable that only a kernel may have.
+    Constant(String),
+    /// It has an attribute that clgraph does not know.
+    Attribute(String),
 }
 
 /// Words for pointers whose memory is reached by no other one.
@@ -75,6 +88,12 @@ impl fmt::Display for NotItem {
             Self::Place(word) => write!(f, "`{word}` means something else at another place"),
             Self::Directive => f.write_str("it has a line of the preprocessor that is no condition"),
             Self::Name(word) => write!(f, "it uses `{word}` without calling it"),
+            Self::Later(word) => write!(f, "`{word}`, a name in it, is declared after it"),
+            Self::Pragma(text) => write!(f, "pragma `{text}` after it may change what it means"),
+            Self::Condition(word) => write!(f, "a condition of the preprocessor in it asks for `{word}`"),
+            Self::Quotes(name) => write!(f, "macro `{name}`, which it uses, makes a text of its arguments"),
+            Self::Constant(word) => write!(f, "by `{word}` it has a variable that only a kernel may have"),
+            Self::Attribute(word) => write!(f, "clgraph does not know its attribute `{word}`"),
         }
     }
 }
@@ -84,6 +103,11 @@ impl KernelText {
     pub(crate) fn each(&self) -> &[ParamText] {
         &self.each
     }
+
+    /// The body cannot be written elsewhere.
+    pub(super) fn stays(&mut self, why: NotItem) {
+        self.moves = self.moves.clone().and(Err(why));
+    }
 }
 
 impl Source {
@@ -91,23 +115,29 @@ impl Source {
     pub(crate) fn item(&self, name: &str) -> Result<&KernelText, NotItem> {
         let text = self.kernel(name).map_err(NotItem::Unreadable)?;
         text.moves.clone()?;
+        if let Some(word) = HINTS.iter().find(|word| self.macros.contains(**word)) {
+            return Err(NotItem::Unreadable(Unreadable::Keyword((*word).to_owned())));
+        }
         // The functions and macros that it reaches, and for each by which function it calls.
         let mut open: Vec<(&str, Option<&str>)> = vec![(name, None)];
         let mut seen = BTreeSet::new();
         while let Some((of, helper)) = open.pop() {
             for word in self.words.get(of).into_iter().flatten() {
-                let waits = WAITING.iter().any(|part| word.contains(part)) || is_mangled(word);
-                if waits || LOCAL.contains(&word.as_str()) {
+                if waits(word) || LOCAL.contains(&word.as_str()) {
                     return Err(NotItem::Waits);
                 }
-                if ["atom", "__sync", "printf", "pipe", "ndrange"].iter().any(|part| word.contains(part)) {
+                let is_order = |part: &&str| word.contains(*part) && !word.starts_with('.');
+                if ["atom", "__sync", "printf", "pipe", "ndrange"].iter().any(is_order) {
                     return Err(NotItem::Order(word.clone()));
                 }
                 if let (true, Some(helper)) = (IDS.contains(&word.as_str()), helper) {
                     return Err(NotItem::Helper(helper.to_owned()));
                 }
-                if helper.is_none() && PLACES.contains(&word.as_str()) {
+                if BUILDS.contains(&word.as_str()) || (helper.is_none() && PLACES.contains(&word.as_str())) {
                     return Err(NotItem::Place(word.clone()));
+                }
+                if helper.is_none() && self.quoting.contains(word) {
+                    return Err(NotItem::Quotes(word.clone()));
                 }
                 if self.words.contains_key(word) {
                     let helper = if self.macros.contains(word) { helper } else { Some(helper.unwrap_or(word)) };
@@ -160,7 +190,7 @@ impl<'a> Reader<'a> {
 
     /// Reads a kernel. `params` has its parentheses, and `body` its braces.
     pub(super) fn kernel(
-        &self,
+        &mut self,
         own_name: &str,
         shape: &Shape<'a>,
         tokens: &[Token],
@@ -207,7 +237,22 @@ impl<'a> Reader<'a> {
         let attributes = shape.attributes.iter().map(|range| format!("__attribute__{}", text(&tokens[range.clone()])));
         let attributes: Vec<String> = attributes.collect();
         let params = if is_empty { String::new() } else { text(inside) };
-        let moves = self.moves(body, end);
+        let known = ["kernel", "__kernel", "void", own_name];
+        let other = shape.words.iter().copied().find(|word| !known.contains(word));
+        let of = |range: &Range<usize>| self.unknown_attribute(&tokens[range.clone()]);
+        let other = other.or_else(|| shape.attributes.iter().find_map(of));
+        let moves = match other {
+            Some(word) => Err(NotItem::Attribute(word.to_owned())),
+            None => self.moves(&names, body, end),
+        };
+        let moves = moves.map(|mut free| {
+            let types = inside
+                .iter()
+                .filter_map(|token| self.word(token))
+                .filter(|word| !names.iter().any(|name| name == word));
+            free.extend(types.flat_map(|word| self.reached(word)));
+            self.places.free.push((own_name.to_owned(), place.clone(), free));
+        });
         Ok(KernelText { attributes: attributes.join(" "), params, names, each, body: place, moves })
     }
 
@@ -244,36 +289,92 @@ impl<'a> Reader<'a> {
         pieces.filter_map(|piece| if let Piece::Word(word) = piece { Some(word.as_str()) } else { None })
     }
 
-    /// Returns why the body of a kernel cannot be written again at the end of the source.
-    fn moves(&self, body: &[Token], end: usize) -> Result<(), NotItem> {
-        let mut seen = BTreeSet::new();
+    /// Returns an attribute that may change what a kernel does.
+    fn unknown_attribute(&self, tokens: &[Token]) -> Option<&'a str> {
+        let mut depth = 0;
+        tokens.iter().find_map(|token| match token.kind {
+            TokenKind::Mark(b'(') => {
+                depth += 1;
+                None
+            }
+            TokenKind::Mark(b')') => {
+                depth -= 1;
+                None
+            }
+            _ if depth > 2 => None,
+            _ => self.word(token).filter(|word| !ATTRIBUTES.contains(word)),
+        })
+    }
+
+    /// Returns why the body of a kernel cannot be written again at the end of the source, or the names in it that are neither
+    /// parameters nor its own variables.
+    fn moves(&self, params: &[String], body: &[Token], end: usize) -> Result<BTreeSet<String>, NotItem> {
+        let (mut seen, mut free) = (BTreeSet::new(), BTreeSet::new());
         let mut check = |word: &str| {
             let is_new = seen.insert(word.to_owned());
             if is_new { self.check_later(word, end).map_err(NotItem::Unreadable) } else { Ok(()) }
         };
+        let mut own: BTreeSet<&str> = params.iter().map(String::as_str).collect();
+        let (mut depth, mut conditions) = (0_usize, 0_usize);
         for (at, token) in body.iter().enumerate() {
-            if token.kind == TokenKind::Directive {
-                let plain = plain_directive(&self.text[token.at.clone()]);
-                let line = plain.trim_start_matches('#').trim_start();
-                let mut words = line.split(|c| !is_word(c)).filter(|word| !word.is_empty());
-                match words.next() {
-                    None | Some("pragma" | "else" | "endif") => {}
-                    Some("if" | "ifdef" | "ifndef" | "elif" | "elifdef" | "elifndef") => {
-                        for word in words {
-                            check(word)?;
-                            if PLACES.contains(&word) {
-                                return Err(NotItem::Place(word.to_owned()));
-                            }
+            match token.kind {
+                TokenKind::Mark(b'{' | b'(' | b'[') => depth += 1,
+                TokenKind::Mark(b'}' | b')' | b']') => depth = depth.saturating_sub(1),
+                TokenKind::Directive => {
+                    let plain = plain_directive(&self.text[token.at.clone()]);
+                    let line = plain.trim_start_matches('#').trim_start();
+                    let mut words = line.split(|c| !is_word(c)).filter(|word| !word.is_empty());
+                    let name = words.next();
+                    match name {
+                        Some("if" | "ifdef" | "ifndef") => conditions += 1,
+                        Some("endif") => conditions = conditions.saturating_sub(1),
+                        None | Some("pragma" | "else" | "elif" | "elifdef" | "elifndef") => {}
+                        Some(_) => return Err(NotItem::Directive),
+                    }
+                    for word in words {
+                        check(word)?;
+                        if name != Some("pragma") {
+                            self.check_condition(word)?;
                         }
                     }
-                    Some(_) => return Err(NotItem::Directive),
                 }
+                _ => {}
             }
             let Some(word) = self.word(token) else { continue };
             check(word)?;
-            let is_called = body.get(at + 1).is_some_and(|next| next.kind == TokenKind::Mark(b'('));
+            let next = body.get(at + 1).map(|next| next.kind);
+            let is_called = next == Some(TokenKind::Mark(b'('));
             if IDS.contains(&word) && !is_called {
                 return Err(NotItem::Name(word.to_owned()));
+            }
+            let is_constant = matches!(word, "constant" | "__constant") && is_variable(body, at);
+            if is_constant || self.places.constants.contains(word) {
+                return Err(NotItem::Constant(word.to_owned()));
+            }
+            if own.contains(word) || free.contains(word) || self.has_member(body, at) {
+                continue;
+            }
+            // `float x` outside of all parentheses and inner braces is known to the end.
+            let is_plain = |word: &&str| !self.macros.contains_key(*word);
+            let before = at.checked_sub(1).and_then(|before| self.word(&body[before])).filter(is_plain);
+            if before.is_some_and(is_type) && is_plain(&word) && !is_called && depth == 1 && conditions == 0 {
+                own.insert(word);
+                continue;
+            }
+            free.extend(self.reached(word).into_iter().filter(|word| !own.contains(word.as_str())));
+        }
+        let of_kernels = OF_KERNELS.into_iter().find(|word| free.contains(*word));
+        of_kernels.map_or(Ok(free), |word| Err(NotItem::Constant(word.to_owned())))
+    }
+
+    /// A condition must not ask for what is a macro at the end.
+    fn check_condition(&self, word: &str) -> Result<(), NotItem> {
+        for word in self.reached(word) {
+            if IDS.contains(&word.as_str()) || word.starts_with("clgraph_") {
+                return Err(NotItem::Condition(word));
+            }
+            if PLACES.contains(&word.as_str()) {
+                return Err(NotItem::Place(word));
             }
         }
         Ok(())
