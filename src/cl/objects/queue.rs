@@ -432,7 +432,7 @@ impl DriverQueue {
     /// behind it, although this is an out-of-order queue. Markers and barriers after everything, and whoever waits for the
     /// queue, then ask for what is held: [`apart`](Self::apart).
     pub(in crate::cl) fn is_held_apart(&self) -> bool {
-        self.properties().out_of_order && self.is_ordered()
+        self.properties().out_of_order && quirks::holds_up_what_is_behind_a_wait(self.device().caps())
     }
 
     /// Returns the events of what waits on the host and has no place in the queue.
@@ -440,7 +440,8 @@ impl DriverQueue {
         if !self.is_held_apart() {
             return Vec::new();
         }
-        self.lock_apart().values().cloned().collect()
+        // One that is over goes a moment after its event.
+        self.lock_apart().values().filter(|event| event.may_run()).cloned().collect()
     }
 
     pub(in crate::cl) fn add_apart(&self, event: &DriverEvent) {

@@ -148,7 +148,7 @@ impl Finalize {
     }
 
     /// Sets whether small launches are fused. Without this call it is [`Fuse::Auto`], unless the environment variable `CLGRAPH_FUSE`
-    /// says otherwise; on PoCL 6.0, whose compiler now and then ends the process, it is [`Fuse::Off`]. [`Report::fused`](crate::Report::fused) and [`Report::not_fused`](crate::Report::not_fused) say what became of
+    /// says otherwise; on drivers where that is not known to be safe it is [`Fuse::Off`] (PoCL 6.0, NVIDIA, and all that were not tested). [`Report::fused`](crate::Report::fused) and [`Report::not_fused`](crate::Report::not_fused) say what became of
     /// each.
     ///
     /// ```
@@ -282,7 +282,7 @@ pub(in crate::exec) fn asked_fuse(option: Option<Fuse>, caps: &Caps) -> Result<F
         None => env::fuse(),
     };
     let Some(given) = given else {
-        return Ok(if quirks::builds_may_end_the_process(caps) { Fuse::Off } else { Fuse::Auto });
+        return Ok(if quirks::fuses_unasked(caps) { Fuse::Auto } else { Fuse::Off });
     };
     Fuse::named(&given).ok_or(SetupError::Environment {
         variable: "CLGRAPH_FUSE",
