@@ -49,6 +49,26 @@ pub(crate) trait Refs {
     type Alloc;
 }
 
+/// By argument, how many bytes of its memory belong to each work-item: the one with linear index `i` touches only the bytes from `i` times
+/// as many on. In order of the arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Elementwise(Vec<(usize, usize)>);
+
+impl Elementwise {
+    /// Returns None for an empty list. The list has no argument twice with different numbers.
+    pub(crate) fn of(mut list: Vec<(usize, usize)>) -> Option<Box<Self>> {
+        list.sort_unstable();
+        list.dedup();
+        (!list.is_empty()).then(|| Box::new(Self(list)))
+    }
+
+    /// Returns how many bytes of an argument belong to a work-item.
+    pub(crate) fn bytes(&self, argument: usize) -> Option<usize> {
+        let at = self.0.binary_search_by_key(&argument, |(argument, _)| *argument).ok()?;
+        Some(self.0[at].1)
+    }
+}
+
 /// What a node does.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Command<R: Refs> {
@@ -60,6 +80,8 @@ pub(crate) enum Command<R: Refs> {
         /// The largest range to which safe code may change it, by dimension. None if safe code may not.
         bound: Option<Box<[usize; 3]>>,
         prints: bool,
+        /// Which bytes its work-items touch, if that was promised.
+        elementwise: Option<Box<Elementwise>>,
     },
     Copy {
         src: Location<R::Mem>,
@@ -172,9 +194,10 @@ impl<R: Refs> Command<R> {
     pub(crate) fn translate<'a, S: Refs, T: Translate<'a, R, S>>(&'a self, to: &mut T) -> Result<Command<S>, T::Error> {
         Ok(match self {
             Self::Empty => Command::Empty,
-            Self::Kernel { kernel, args, grid, bound, prints } => {
+            Self::Kernel { kernel, args, grid, bound, prints, elementwise } => {
                 let (kernel, args) = to.kernel(kernel, args)?;
-                Command::Kernel { kernel, args, grid: *grid, bound: bound.clone(), prints: *prints }
+                let (bound, elementwise) = (bound.clone(), elementwise.clone());
+                Command::Kernel { kernel, args, grid: *grid, bound, prints: *prints, elementwise }
             }
             Self::Copy { src, dst, size } => {
                 Command::Copy { src: src.translate(to)?, dst: dst.translate(to)?, size: *size }

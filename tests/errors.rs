@@ -381,6 +381,7 @@ fn messages() -> Vec<String> {
         OtherKind { node: a, is: text("a host read"), given: text("a range"), why: "build it from source" },
         Group(GroupError::OtherGraph),
         Replace { node: a, why: text("it is a fill, but a copy was given") },
+        Elementwise { index: 1, why: text("it is a value, not memory") },
         RangeBound { range: vec![8], offset: vec![1], bound: vec![4] },
         RangeFixed,
         Full { limit: 4096 },

@@ -438,6 +438,14 @@ pub enum BuildCause {
         /// Why not.
         why: String,
     },
+    /// [`elementwise`](crate::KernelNode::elementwise) does not fit the launch.
+    #[error("the promise `elementwise` of argument {index} does not fit the launch: {why}")]
+    Elementwise {
+        /// Which argument, from 0.
+        index: usize,
+        /// Why not.
+        why: String,
+    },
     /// A range is larger than the bound of the kernel node.
     #[error(
         "the range {range:?} at offset {offset:?} exceeds the bound {bound:?} of the kernel node: give a smaller \

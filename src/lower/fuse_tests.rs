@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use expect_test::expect;
 
-use super::fuse::{Chains, Fused, Need, Piece, chains};
-use crate::command::{Arg, Command, Control, ControlKind, Grid, Location};
+use super::elementwise::Uses;
+use super::fuse::{Chains, EachItem, Fused, Need, Piece, chains};
+use crate::command::{Arg, Command, Control, ControlKind, Elementwise, Grid, Location};
 use crate::ir::{
     Access, Body, ExternalId, Ir, KernelDecl, KernelId, Mode, NodeId, RootId, TaskId, View, ViewId, ViewKind,
 };
@@ -42,11 +43,33 @@ impl Written {
         let value = self.ir.push_bytes(&[number; 4]).unwrap();
         let args = self.ir.push_args([Arg::Memory(ViewId(memory)), Arg::Value(value)].into_iter()).unwrap();
         let grid = Grid { dims: 1, offset: [0; 3], global: [8, 1, 1], local: None };
-        let kernel = Command::Kernel { kernel: KernelId(0), args, grid, bound: None, prints: false };
+        let kernel = Command::Kernel { kernel: KernelId(0), args, grid, bound: None, prints: false, elementwise: None };
         let node = self.push(kernel, &[(memory, Mode::ReadWrite)], after);
         let needs = vec![Need::Memory(ViewId(memory)), Need::Value(0, vec![number; 4]), Need::Size(8)];
-        self.pieces.insert(NodeId(node), Piece { program, needs, constant: Vec::new() });
+        self.pieces.insert(NodeId(node), Piece { program, needs, constant: Vec::new(), in_turn: true, each_item: None });
         node
+    }
+
+    /// A launch over the range with this number, with uses of memory as (memory, mode, bytes of a work-item or 0). It fits in turn only if
+    /// the range is that with number 0, and even there each work-item is better on its own. Returns None if it fits in no way.
+    fn launch_each(&mut self, range: usize, uses: &[(u32, Mode, usize)], after: &[u32]) -> Option<u32> {
+        let args = uses.iter().map(|(memory, ..)| Arg::Memory(ViewId(*memory)));
+        let args = self.ir.push_args(args.collect::<Vec<_>>().into_iter()).unwrap();
+        let promised = (0..).zip(uses).filter(|(_, (.., bytes))| *bytes > 0).map(|(at, (.., bytes))| (at, *bytes));
+        let grid = Grid { dims: 1, offset: [0; 3], global: [8 + range, 1, 1], local: None };
+        let elementwise = Elementwise::of(promised.collect());
+        let kernel = Command::Kernel { kernel: KernelId(0), args, grid, bound: None, prints: false, elementwise };
+        let modes: Vec<(u32, Mode)> = uses.iter().map(|(memory, mode, _)| (*memory, *mode)).collect();
+        let node = self.push(kernel, &modes, after);
+        let mut needs: Vec<Need> = uses.iter().map(|(memory, ..)| Need::Memory(ViewId(*memory))).collect();
+        needs.push(Need::Size(8 + range as u32));
+        let each_item = Uses::of(&self.ir, NodeId(node)).map(|uses| EachItem { range, uses, is_better: true });
+        let piece = Piece { program: 0, needs, constant: Vec::new(), in_turn: range == 0, each_item };
+        if piece.each_item.is_none() && !piece.in_turn {
+            return None;
+        }
+        self.pieces.insert(NodeId(node), piece);
+        Some(node)
     }
 
     fn read(&mut self, memory: u32, after: &[u32]) -> u32 {
@@ -80,7 +103,7 @@ impl Written {
                 Need::Value(..) | Need::Size(_) => None,
             });
             let args = ir.push_args(args.collect::<Vec<_>>().into_iter()).unwrap();
-            Some(Command::Kernel { kernel: KernelId(1), args, grid, bound: None, prints: false })
+            Some(Command::Kernel { kernel: KernelId(1), args, grid, bound: None, prints: false, elementwise: None })
         };
         let commands: Vec<_> = chains.chains.iter().map(command).collect();
         chains.write(&ir, &commands).unwrap()
@@ -283,4 +306,109 @@ fn bodies_have_their_own_chains() {
     "#]]
     .assert_eq(&ir.to_string());
     assert!(origins.iter().any(|of| *of == [NodeId(e)]));
+}
+
+/// Rule Z4: in all launches of a chain, work-items have the same bytes of all memory that one of them writes. What is only read is free.
+#[test]
+fn work_items_on_their_own_share_no_bytes() {
+    const A: Mode = Mode::Read;
+    const W: Mode = Mode::Write;
+    let mut graph = Written::new(4);
+    let a = graph.launch_each(1, &[(0, A, 0), (1, W, 4)], &[]).unwrap();
+    let b = graph.launch_each(1, &[(1, A, 4), (0, A, 0), (2, Mode::ReadWrite, 8)], &[a]).unwrap();
+    let c = graph.launch_each(1, &[(2, A, 8), (1, W, 4)], &[b]).unwrap();
+    graph.read(1, &[c]);
+    assert_eq!(graph.launches(1024), [[a, b, c]]);
+    let chain = &graph.chains(1024).chains[0];
+    assert!(chain.each_item);
+    // The sizes are those of the range.
+    assert_eq!(chain.needs, [0, 1, 2].map(|view| Need::Memory(ViewId(view))));
+    expect![[r#"
+        m0: buffer, bytes 0..64 of root 0 (64)
+        m1: buffer, bytes 0..64 of root 1 (64)
+        m2: buffer, bytes 0..64 of root 2 (64)
+        n0: kernel fused(m0, m1, m2) over [1], reads m0[0..64], writes m1[0..64], reads m1[0..64], updates m2[0..64], reads m2[0..64]
+        n1: read 64 bytes at m1+0 as result 0, reads m1[0..64], after n0
+    "#]]
+    .assert_eq(&graph.fused().ir.to_string());
+    // Launches that the next one does not fit: other bytes, no promise, another range, and memory that was only read so far.
+    for (range, uses) in [
+        (1, &[(2, A, 4), (1, W, 4)][..]),
+        (1, &[(2, A, 0), (1, W, 4)]),
+        (2, &[(2, A, 8), (1, W, 4)]),
+        (1, &[(0, W, 4)]),
+        (1, &[(0, Mode::ReadWrite, 4), (1, A, 4)]),
+    ] {
+        let mut other = Written { ir: graph.ir.clone(), pieces: graph.pieces.clone() };
+        let d = other.launch_each(range, uses, &[c]).unwrap();
+        let e = other.launch_each(range, uses, &[d]).unwrap();
+        assert_eq!(other.launches(1024), [vec![a, b, c], vec![d, e]], "{uses:?}");
+    }
+    // Launches that fit on no account: memory that is written without a promise, or by two arguments of which one has none.
+    for uses in [&[(0, W, 0)][..], &[(0, W, 4), (0, A, 0)], &[(0, W, 4), (0, A, 8)], &[(0, W, 4), (1, W, 0)]] {
+        assert_eq!(graph.launch_each(1, uses, &[]), None, "{uses:?}");
+    }
+}
+
+/// Rule Z4: parts of one buffer are the same memory if they start at the same byte.
+#[test]
+fn work_items_on_their_own_need_the_same_start() {
+    let launches = |views: [(RootId, usize, usize, ViewKind); 2]| {
+        let mut graph = Written::new(2);
+        for (view, (root, offset, size, kind)) in graph.ir.views.iter_mut().zip(views) {
+            *view = View { root, root_size: 64, offset, size, kind };
+        }
+        let a = graph.launch_each(1, &[(0, Mode::ReadWrite, 4)], &[]).unwrap();
+        graph.launch_each(1, &[(1, Mode::Read, 4)], &[a]).unwrap();
+        graph.launches(1024).len()
+    };
+    let root = RootId(0);
+    let (all, part) = (ViewKind::Buffer, ViewKind::SubBuffer);
+    assert_eq!(launches([(root, 0, 64, all), (root, 0, 32, part)]), 1);
+    assert_eq!(launches([(root, 0, 64, all), (root, 16, 32, part)]), 0);
+    assert_eq!(launches([(root, 0, 32, part), (root, 16, 32, part)]), 0);
+    assert_eq!(launches([(root, 0, 32, part), (root, 32, 32, part)]), 1, "no byte is in both");
+    // Memory that an executable has placed may share bytes.
+    let placed = |start| ViewKind::Placed { arena: crate::ir::ArenaId(0), start };
+    assert_eq!(launches([(root, 0, 64, placed(0)), (RootId(1), 0, 64, placed(64))]), 1);
+    assert_eq!(launches([(root, 0, 64, placed(0)), (RootId(1), 0, 64, placed(32))]), 0);
+    assert_eq!(launches([(root, 0, 64, placed(0)), (RootId(1), 0, 64, placed(0))]), 1);
+}
+
+/// Work-items are on their own where that is better. Where launches fit in turn too, four are needed.
+#[test]
+fn launches_fit_in_turn_or_on_their_own() {
+    let mut graph = Written::new(2);
+    let uses = |memory| [(memory, Mode::ReadWrite, 4)];
+    let mut last = graph.launch_each(0, &uses(0), &[]).unwrap();
+    let mut next = |graph: &mut Written, memory: u32, plain: bool| {
+        last = match plain {
+            true => graph.launch(memory, 1, &[last]),
+            false => graph.launch_each(0, &uses(memory), &[last]).unwrap(),
+        };
+        last
+    };
+    // Three on their own, and one that fits in turn only: all in turn.
+    for _ in 0..2 {
+        next(&mut graph, 0, false);
+    }
+    next(&mut graph, 1, true);
+    let forms = |graph: &Written| -> Vec<(usize, bool)> {
+        graph.chains(1024).chains.iter().map(|chain| (chain.launches.len(), chain.each_item)).collect()
+    };
+    assert_eq!(forms(&graph), [(4, false)]);
+    // Four more on their own.
+    for _ in 0..4 {
+        next(&mut graph, 1, false);
+    }
+    assert_eq!(forms(&graph), [(4, false), (4, true)]);
+    next(&mut graph, 1, true);
+    next(&mut graph, 1, true);
+    assert_eq!(forms(&graph), [(4, false), (4, true), (2, false)]);
+    // As many as compilers do in good time.
+    let mut graph = Written::new(1);
+    for _ in 0..600 {
+        graph.launch_each(1, &uses(0), &[]).unwrap();
+    }
+    assert_eq!(forms(&graph), [(256, true), (256, true), (88, true)]);
 }

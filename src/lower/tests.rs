@@ -103,7 +103,7 @@ fn child() -> Ir {
     let value = ir.push_bytes(&7_u32.to_le_bytes()).unwrap();
     let args = ir.push_args([Arg::Memory(ViewId(0)), Arg::Value(value), Arg::Local(16)].into_iter()).unwrap();
     let grid = Grid { dims: 1, offset: [0; 3], global: [16, 1, 1], local: None };
-    let kernel = Command::Kernel { kernel: KernelId(0), args, grid, bound: None, prints: false };
+    let kernel = Command::Kernel { kernel: KernelId(0), args, grid, bound: None, prints: false, elementwise: None };
     push(&mut ir, kernel, &[(0, Mode::ReadWrite)], &[0]);
     let read = Command::Read { src: place, size: 64, output: ResultId(0), area: None };
     push(&mut ir, read, &[(0, Mode::Read)], &[1]);

@@ -331,6 +331,13 @@ impl<'k> ExecuteKernel<'k> {
         self
     }
 
+    /// Promises that each work-item touches its own bytes of an argument's memory only. See
+    /// [`KernelNode::elementwise`](crate::KernelNode::elementwise).
+    pub fn set_elementwise(&mut self, argument: usize, bytes: usize) -> &mut Self {
+        self.launch.elementwise.push((argument, bytes));
+        self
+    }
+
     /// Adds an event to wait for.
     pub fn set_wait_event(&mut self, event: &Event) -> &mut Self {
         self.waits.push(event.clone());

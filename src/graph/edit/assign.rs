@@ -99,7 +99,14 @@ impl Edit {
             (Command::Empty, Command::Alloc(_) | Command::Free(_)) if from.placed.is_some() => return Ok(changed),
             (
                 Command::Kernel { kernel, args, .. },
-                Command::Kernel { kernel: kernel2, args: args2, grid: grid2, bound: bound2, prints: prints2 },
+                Command::Kernel {
+                    kernel: kernel2,
+                    args: args2,
+                    grid: grid2,
+                    bound: bound2,
+                    prints: prints2,
+                    elementwise: elementwise2,
+                },
             ) => {
                 let (mut kernel, mut args, args2) = (*kernel, *args, *args2);
                 if let Some((group, index, active)) = other_launch(to, node, from, source)? {
@@ -125,7 +132,9 @@ impl Edit {
                         format!("its kernel is `{old}`, but `{new}` was given, and the kernel of a node cannot change")
                     });
                 }
-                let Command::Kernel { grid, bound, prints, .. } = to.ir.command(node) else { return Ok(changed) };
+                let Command::Kernel { grid, bound, prints, elementwise, .. } = to.ir.command(node) else {
+                    return Ok(changed);
+                };
                 if grid.dims != grid2.dims {
                     return Err(format!(
                         "the number of dimensions of its range cannot change: it is {}, and {} was given",
@@ -133,8 +142,9 @@ impl Edit {
                     ));
                 }
                 changed.grid = (grid != grid2).then(|| Box::new(*grid));
-                if bound != bound2 || prints != prints2 {
-                    let op = Command::Kernel { kernel, args, grid: *grid2, bound: bound2.clone(), prints: *prints2 };
+                if bound != bound2 || prints != prints2 || elementwise != elementwise2 {
+                    let (bound, elementwise) = (bound2.clone(), elementwise2.clone());
+                    let op = Command::Kernel { kernel, args, grid: *grid2, bound, prints: *prints2, elementwise };
                     self.command(to, node, op);
                 } else if changed.grid.is_some() {
                     self.grid(to, node, *grid2);

@@ -231,13 +231,49 @@ impl KernelNode<'_> {
         self
     }
 
+    /// Promises that each work-item touches its own bytes of an argument's memory only. `argument` counts from 0, and `bytes` is how many
+    /// belong to a work-item: the one with `get_global_linear_id() == i`, which counts from 0 with an [`offset`](Self::offset) too, reads
+    /// and writes of that memory only the bytes from `i * bytes` up to `(i + 1) * bytes`, counted from the address that the kernel gets.
+    ///
+    /// It is part of the promise of [`add`](Self::add), and is for fusing ([`Fuse`](crate::Fuse)): launches over the same range, in which
+    /// all memory that one of them writes is promised with the same start and the same number, become one launch, whatever the number
+    /// of work-items. Each work-item then does what it did in each launch. Memory that all of them only read needs no promise.
+    ///
+    /// ```
+    /// # fn main() -> clgraph::Result<()> {
+    /// # use clgraph::{Buffer, Finalize, Fuse, Graph, Program, Queue};
+    /// # let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let source = "kernel void blend(global float *x, global const float *y) {
+    ///     const size_t i = get_global_id(0);
+    ///     x[i] = 0.5f * x[i] + y[i + 1];
+    /// }";
+    /// let blend = Program::from_source(&queue, source)?.kernel("blend")?;
+    /// let (x, y) = (Buffer::from_slice(&queue, &[1.0_f32; 100_000])?, Buffer::from_slice(&queue, &[2.0_f32; 100_001])?);
+    /// let graph = Graph::new(&queue)?;
+    /// for _ in 0..4 {
+    ///     // SAFETY: each work-item touches its own element of `x`, of four bytes, and reads inside `y`.
+    ///     unsafe { graph.kernel(&blend).read_write(&x).read(&y).elementwise(0, 4).range(100_000).add()? };
+    /// }
+    /// let executable = graph.finalize(Finalize::new().fuse(Fuse::Now))?;
+    /// assert_eq!(executable.report().fused[0].nodes, [0, 1, 2, 3]);
+    /// executable.submit(&queue)?.wait()?;
+    /// # let mut found = vec![0.0_f32; 100_000];
+    /// # queue.enqueue_read_buffer(&x, 0, &mut found, &[])?.wait()?;
+    /// # assert!(found.iter().all(|x| *x == 3.8125));
+    /// # Ok(()) }
+    /// ```
+    pub fn elementwise(mut self, argument: usize, bytes: usize) -> Self {
+        self.launch.elementwise.push((argument, bytes));
+        self
+    }
+
     /// Adds the node.
     ///
     /// # Errors
     /// - arguments: [`BuildCause::ArgumentCount`]; where the program reports its parameters
     ///   [`BuildCause::ArgumentKind`], [`BuildCause::ArgumentSize`]; [`BuildCause::ArgumentBytes`],
     ///   [`BuildCause::LocalMemory`], [`BuildCause::NoLocalMemory`]; [`BuildCause::Parameter`] for a parameter that
-    ///   does not match its argument ([`also_parameter`](Self::also_parameter));
+    ///   does not match its argument ([`also_parameter`](Self::also_parameter)); [`BuildCause::Elementwise`];
     /// - range: [`BuildCause::NoRange`], [`BuildCause::RangeDimensions`], [`BuildCause::Dimensions`],
     ///   [`BuildCause::RangeTooLarge`]; [`BuildCause::RangeBound`] when it is beyond
     ///   [`range_up_to`](Self::range_up_to);
@@ -256,6 +292,7 @@ impl KernelNode<'_> {
     ///   part that a slice names. It does not write memory that is declared by [`read`](Self::read). It does not read
     ///   memory that is declared by [`write`](Self::write) before it has written it. Memory that it reaches through
     ///   pointers is declared by [`indirect`](Self::indirect) and its variants;
+    /// - each work-item touches only its own bytes of memory that [`elementwise`](Self::elementwise) names;
     /// - every value has the type that the kernel expects;
     /// - the kernel does nothing that OpenCL C leaves undefined: no data races between work-items, and no barrier that
     ///   only some work-items reach.
@@ -277,8 +314,8 @@ impl KernelNode<'_> {
     /// parameters. Edges stay, and executables get the change when they are updated.
     ///
     /// Each argument keeps its kind, and a value keeps its size; a buffer may become a [null](Self::null) pointer, and
-    /// a null pointer a buffer. [`prints`](Self::prints) has to be declared again, and leaving it out takes effect at
-    /// the next finalize. An updated executable keeps the path that it chose for the node. `after` must not be given.
+    /// a null pointer a buffer. [`prints`](Self::prints) and [`elementwise`](Self::elementwise) have to be declared again, and
+    /// leaving them out takes effect at the next finalize. An updated executable keeps the path that it chose for the node. `after` must not be given.
     ///
     /// # Errors
     /// Those of [`add`](Self::add), and [`BuildCause::Replace`]. After an error nothing has changed.

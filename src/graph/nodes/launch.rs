@@ -10,7 +10,7 @@ use crate::cl::memory::region::Region;
 use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::context::InContext;
 use crate::cl::objects::kernel::{ImageUse, Kernel, Number};
-use crate::command::{Arg, Command};
+use crate::command::{Arg, Command, Elementwise};
 use crate::device_global::Declared;
 use crate::error::{BuildCause, GlobalError, MemoryError};
 use crate::graph::nodes::argument_checks::{Among, ArgUse, check_args, check_number, check_shared_images};
@@ -34,6 +34,8 @@ pub(crate) struct Launch {
     /// The largest range that the safety promise covers, if it covers more than the given range.
     pub(crate) bound: Option<Extent>,
     pub(crate) prints: bool,
+    /// By argument, how many bytes belong to each work-item, as it was promised.
+    pub(crate) elementwise: Vec<(usize, usize)>,
     /// Memory that the kernel reaches through pointers that it finds in memory.
     pub(crate) indirect: Vec<(Region, Mode)>,
     /// The arguments that are bound to parameters, in order.
@@ -67,6 +69,7 @@ impl Launch {
             work_group: None,
             bound: None,
             prints: false,
+            elementwise: Vec::new(),
             indirect: Vec::new(),
             parameter_bound: Vec::new(),
             globals: None,
@@ -194,6 +197,9 @@ impl Launch {
         }
         if !self.indirect.is_empty() {
             self.indirect.clear();
+        }
+        if !self.elementwise.is_empty() {
+            self.elementwise.clear();
         }
         (self.globals, self.misplaced) = (None, None);
         (self.range, self.offset, self.work_group, self.bound, self.prints) = (None, None, None, None, false);
@@ -330,6 +336,35 @@ impl Launch {
         Ok(())
     }
 
+    /// Checks that bytes of work-items are promised of memory, and once.
+    #[cold]
+    fn check_elementwise(&self) -> Result<(), BuildCause> {
+        for (at, (argument, bytes)) in self.elementwise.iter().enumerate() {
+            let is_memory = match self.args.get(*argument) {
+                Some(Arg::Memory((region, _))) => region.mem.image().is_none(),
+                Some(Arg::Null(_)) => true,
+                _ => false,
+            };
+            let other = self.elementwise[..at].iter().find(|(of, other)| of == argument && other != bytes);
+            let why = match (is_memory, bytes, other) {
+                (false, ..) if *argument >= self.args.len() => {
+                    format!("the launch has {} arguments", self.args.len())
+                }
+                (false, ..) => format!("it is {}, not memory", self.args[*argument].what()),
+                (true, 0, _) => "no bytes would belong to a work-item: give the size of an element".to_owned(),
+                (true, _, Some((_, other))) => format!("it was promised of {other} bytes and of {bytes}"),
+                (true, _, None) => continue,
+            };
+            return Err(BuildCause::Elementwise { index: *argument, why });
+        }
+        Ok(())
+    }
+
+    /// What is promised of each work-item, for the command.
+    pub(in crate::graph) fn elementwise(&self) -> Option<Box<Elementwise>> {
+        if self.elementwise.is_empty() { None } else { Elementwise::of(self.elementwise.clone()) }
+    }
+
     /// Checks that parameters match the arguments that they are bound to.
     fn check_bound(&self) -> Result<(), BuildCause> {
         for BoundArgument { arg, cells, .. } in &self.parameter_bound {
@@ -409,6 +444,9 @@ impl Request for Launch {
         if !self.parameter_bound.is_empty() {
             self.check_bound()?;
         }
+        if !self.elementwise.is_empty() {
+            self.check_elementwise()?;
+        }
         if self.bound.is_some() {
             check_bound(&self.sizes(built).grid(), self.bound)?;
         }
@@ -420,7 +458,7 @@ impl Request for Launch {
     }
 
     fn lower(self, checked: Checked, state: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
-        let grid = self.sizes(checked.built).grid();
+        let (grid, elementwise) = (self.sizes(checked.built).grid(), self.elementwise());
         let globals: SmallVec<[_; 4]> = self.globals(&checked).map(|(mem, mode)| (mem.clone(), mode)).collect();
         let Self { kernel, args, bytes, prints, parameter_bound, bound, indirect, unused, .. } = self;
         let id = state.kernel(&kernel, checked.built.is_some());
@@ -474,7 +512,7 @@ impl Request for Launch {
             time,
         }));
         let bound = bound.map(|bound| Box::new(bound.sizes));
-        Some(Command::Kernel { kernel: id, args, grid, bound, prints })
+        Some(Command::Kernel { kernel: id, args, grid, bound, prints, elementwise })
     }
 }
 

@@ -110,8 +110,8 @@ impl Requested {
     pub(in crate::graph) fn launch(checked: Box<CheckedLaunch>) -> Self {
         let CheckedLaunch { launch, checked: facts } = &*checked;
         let (grid, bound) = (launch.sizes(facts.built).grid(), launch.bound.map(|bound| Box::new(bound.sizes)));
-        let prints = launch.prints;
-        Self::new(Command::Kernel { kernel: checked, args: (), grid, bound, prints }, [])
+        let (prints, elementwise) = (launch.prints, launch.elementwise());
+        Self::new(Command::Kernel { kernel: checked, args: (), grid, bound, prints, elementwise }, [])
     }
 
     /// Calls `each` with the memory that the command uses.

@@ -294,7 +294,7 @@ impl Reader {
         });
         let args = self.ir.push_args(args.into_iter()).unwrap();
         let grid = Grid { dims: 1, offset: [0; 3], global: [global, 1, 1], local: None };
-        (Command::Kernel { kernel, args, grid, bound: None, prints }, accesses)
+        (Command::Kernel { kernel, args, grid, bound: None, prints, elementwise: None }, accesses)
     }
 }
 
