@@ -4,9 +4,12 @@
 //! of neighbours: so nothing outside it has to come after one of its nodes and before another, and the graph with the chain as one
 //! node has no cycle. Nodes that only order others may be in a chain; they are part of the node too.
 //!
+//! There are two forms of chains: launches in turn, the next after all work-items of the one before; and launches that each work-item does
+//! on its own, which need the promise that no work-item touches what another one writes ([`elementwise`](super::elementwise)).
+//!
 //! What fits, and the fused kernels themselves, are the caller's.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use fixedbitset::FixedBitSet;
@@ -14,6 +17,7 @@ use fixedbitset::FixedBitSet;
 use crate::command::{Command, Control};
 use crate::ir::flows::Flows;
 use crate::ir::{Access, Body, ById, Ir, NodeId, RootId, ViewId};
+use crate::lower::elementwise::{Memory, Uses};
 
 /// What a launch needs to be part of a fused kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +28,20 @@ pub(crate) struct Piece {
     pub(crate) needs: Vec<Need>,
     /// Memory that a compiler may take for constant in this launch.
     pub(crate) constant: Vec<ViewId>,
+    /// Whether it fits in turn.
+    pub(crate) in_turn: bool,
+    /// Whether, and how, each work-item may do it on its own.
+    pub(crate) each_item: Option<EachItem>,
+}
+
+/// What a launch needs that each work-item does on its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EachItem {
+    /// Launches with different numbers have different ranges, and are not in one chain.
+    pub(crate) range: usize,
+    pub(crate) uses: Uses,
+    /// Whether this takes less time than launches in turn, where both fit.
+    pub(crate) is_better: bool,
 }
 
 /// An argument of a fused kernel.
@@ -50,6 +68,12 @@ impl Need {
 /// The fewest launches that are worth a kernel of their own.
 const LEAST: usize = 2;
 
+/// The fewest launches that each work-item does on its own, where they fit in turn too, maybe with others.
+const LEAST_EACH_ITEM: usize = 4;
+
+/// The most launches that each work-item does on its own. All are inlined, and the time that compilers take grows with them.
+const MOST_EACH_ITEM: usize = 256;
+
 /// Launches that become one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Chain {
@@ -57,6 +81,8 @@ pub(crate) struct Chain {
     pub(crate) launches: Vec<NodeId>,
     /// What the fused kernel is given. Each is different.
     pub(crate) needs: Vec<Need>,
+    /// Whether each work-item does all launches on its own.
+    pub(crate) each_item: bool,
     /// The flow, and the nodes in its order, with those that only order others.
     at: (usize, Range<usize>),
 }
@@ -80,6 +106,38 @@ pub(crate) struct Fused {
 /// Finds the chains of a flat graph without cycles. `piece` says of a launch what it needs, or None if it does not fit. A fused
 /// kernel takes at most `most` bytes of arguments.
 pub(crate) fn chains<'a>(ir: &Ir, most: usize, piece: impl Fn(NodeId) -> Option<&'a Piece>) -> Chains {
+    let of = |node: NodeId, each_item: bool| Fit::of(piece(node)?, each_item);
+    let found = chains_of(ir, most, |node| of(node, true));
+    // Launches that would be few on their own are better in turn.
+    let in_turn = |node: NodeId| of(node, false).is_some_and(|fit| fit.each_item.is_none());
+    let many = found.chains.iter().filter(|chain| chain.each_item && chain.launches.len() >= LEAST_EACH_ITEM);
+    let many: HashSet<NodeId> = many.flat_map(|chain| &chain.launches).copied().collect();
+    let is_few = |node: NodeId| {
+        let each_item = of(node, true).is_some_and(|fit| fit.each_item.is_some());
+        each_item && in_turn(node) && !many.contains(&node)
+    };
+    let few: HashSet<NodeId> = ir.ids().filter(|node| is_few(*node)).collect();
+    if few.is_empty() { found } else { chains_of(ir, most, |node| of(node, !few.contains(&node))) }
+}
+
+/// How a launch is to be part of a chain.
+#[derive(Clone, Copy)]
+struct Fit<'a> {
+    piece: &'a Piece,
+    /// If each work-item does it on its own.
+    each_item: Option<&'a EachItem>,
+}
+
+impl<'a> Fit<'a> {
+    /// Returns how it fits better, if need be in turn.
+    fn of(piece: &'a Piece, each_item: bool) -> Option<Self> {
+        let each_item = piece.each_item.as_ref().filter(|of| !piece.in_turn || (of.is_better && each_item));
+        (piece.in_turn || each_item.is_some()).then_some(Self { piece, each_item })
+    }
+}
+
+/// Finds the chains of launches that fit in one way.
+fn chains_of<'a>(ir: &Ir, most: usize, fit: impl Fn(NodeId) -> Option<Fit<'a>>) -> Chains {
     let flows = Flows::new(ir);
     // The begins and ends of bodies stay nodes.
     let mut ends = BTreeSet::new();
@@ -102,8 +160,9 @@ pub(crate) fn chains<'a>(ir: &Ir, most: usize, piece: impl Fn(NodeId) -> Option<
         let waits = waits.get(node.index()).copied().unwrap_or(0);
         if is_order(ir, node, &ends) {
             Kind::Order(waits)
-        } else if let Some(piece) = piece(node) {
-            Kind::Fits(Group { program: piece.program, waits }, piece)
+        } else if let Some(fit) = fit(node) {
+            let each_item = fit.each_item.map(|of| of.range);
+            Kind::Fits(Group { program: fit.piece.program, each_item, waits }, fit)
         } else {
             Kind::Other
         }
@@ -116,10 +175,12 @@ pub(crate) fn chains<'a>(ir: &Ir, most: usize, piece: impl Fn(NodeId) -> Option<
     Chains { orders, chains }
 }
 
-/// What may be in one chain: launches of one program that wait for the same nodes of the host.
+/// What may be in one chain: launches of one program, in one form, that wait for the same nodes of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Group {
     program: usize,
+    /// The number of the range, if each work-item does its part on its own.
+    each_item: Option<usize>,
     waits: u32,
 }
 
@@ -127,7 +188,7 @@ struct Group {
 enum Kind<'a> {
     /// A node that only orders others, with the number of what it waits for.
     Order(u32),
-    Fits(Group, &'a Piece),
+    Fits(Group, Fit<'a>),
     Other,
 }
 
@@ -275,23 +336,23 @@ fn divide<'a>(
 ) {
     let mut open: Option<Open> = None;
     for (at, node) in order.iter().enumerate() {
-        let (group, piece) = match kinds(*node) {
+        let (group, fit) = match kinds(*node) {
             Kind::Order(waits) if open.as_ref().is_none_or(|open| open.group.waits == waits) => continue,
-            Kind::Fits(group, piece) => (group, piece),
+            Kind::Fits(group, fit) => (group, fit),
             Kind::Order(_) | Kind::Other => {
                 chains.extend(open.take().and_then(|open| open.close(number)));
                 continue;
             }
         };
         if let Some(open) = &mut open
-            && open.takes(ir, most, at, *node, group, piece)
+            && open.takes(ir, most, at, *node, group, fit)
         {
             continue;
         }
         chains.extend(open.take().and_then(|open| open.close(number)));
         let mut new = Open::new(group, at);
         // One launch alone always fits.
-        new.takes(ir, most, at, *node, group, piece);
+        new.takes(ir, most, at, *node, group, fit);
         open = Some(new);
     }
     chains.extend(open.and_then(|open| open.close(number)));
@@ -308,18 +369,25 @@ struct Open {
     at: Range<usize>,
     constant: BTreeSet<RootId>,
     written: BTreeSet<RootId>,
+    /// What work-items touch that are on their own.
+    memory: Memory,
 }
 
 impl Open {
     fn new(group: Group, at: usize) -> Self {
         let (launches, needs, known) = (Vec::new(), Vec::new(), HashMap::new());
         let (constant, written) = (BTreeSet::new(), BTreeSet::new());
-        Self { group, launches, needs, known, size: 0, at: at..at, constant, written }
+        Self { group, launches, needs, known, size: 0, at: at..at, constant, written, memory: Memory::default() }
     }
 
     /// Adds a launch, if it fits.
-    fn takes(&mut self, ir: &Ir, most: usize, at: usize, node: NodeId, group: Group, piece: &Piece) -> bool {
+    fn takes(&mut self, ir: &Ir, most: usize, at: usize, node: NodeId, group: Group, fit: Fit<'_>) -> bool {
+        let Fit { piece, each_item } = fit;
         if group != self.group {
+            return false;
+        }
+        let fits = |of: &EachItem| self.launches.len() < MOST_EACH_ITEM && self.memory.takes(&of.uses);
+        if !each_item.is_none_or(fits) {
             return false;
         }
         let root = |view: &ViewId| ir.views[view.index()].root;
@@ -329,8 +397,10 @@ impl Open {
         if !self.launches.is_empty() && (!self.written.is_disjoint(&constant) || !self.constant.is_disjoint(&writes)) {
             return false;
         }
-        let new: BTreeSet<usize> =
-            (0..piece.needs.len()).filter(|at| !self.known.contains_key(&piece.needs[*at])).collect();
+        // Sizes are those of the range, where each work-item is on its own.
+        let is_needed = |need: &Need| each_item.is_none() || !matches!(need, Need::Size(_));
+        let is_new = |need: &Need| is_needed(need) && !self.known.contains_key(need);
+        let new: BTreeSet<usize> = (0..piece.needs.len()).filter(|at| is_new(&piece.needs[*at])).collect();
         let size: usize = new.iter().map(|at| piece.needs[*at].size()).sum();
         if !self.launches.is_empty() && self.size + size > most {
             return false;
@@ -342,6 +412,7 @@ impl Open {
                 self.needs.push(need.clone());
             }
         }
+        each_item.into_iter().for_each(|of| self.memory.add(&of.uses));
         self.written.extend(writes);
         self.constant.extend(constant);
         self.launches.push(node);
@@ -351,7 +422,8 @@ impl Open {
 
     fn close(self, flow: usize) -> Option<Chain> {
         let Self { launches, needs, at, .. } = self;
-        (launches.len() >= LEAST).then_some(Chain { launches, needs, at: (flow, at) })
+        let each_item = self.group.each_item.is_some();
+        (launches.len() >= LEAST).then_some(Chain { launches, needs, each_item, at: (flow, at) })
     }
 }
 

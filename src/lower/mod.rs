@@ -10,6 +10,7 @@
 //! | `inline.rs` | the pass that replaces sub-graphs, and the bodies of branches and loops, by their nodes |
 //! | `unroll.rs` | the pass that replaces short loops with a known number of turns by their turns |
 //! | `fuse.rs` | the pass that puts one node in the place of launches that one kernel does; `fuse_tests.rs`: its tests |
+//! | `elementwise.rs` | which launches each work-item may do on its own, one after the other |
 //! | `tests.rs` | graphs as text before and after a pass, without a device |
 //!
 //! `CLGRAPH_DUMP` writes the graph as text (`ir/text.rs`) as it was built, and after each pass, or a line that the pass
@@ -20,6 +21,7 @@
 //!
 //! Invariants: a pass changes no graph that it reads, and recurses over none. Rules: N1 to N3.
 
+mod elementwise;
 mod fuse;
 #[cfg(test)]
 mod fuse_tests;
@@ -28,7 +30,8 @@ mod inline;
 mod tests;
 mod unroll;
 
-pub(crate) use fuse::{Chain, Chains, Fused, Need, Piece, chains};
+pub(crate) use elementwise::Uses;
+pub(crate) use fuse::{Chain, Chains, EachItem, Fused, Need, Piece, chains};
 pub(crate) use inline::{OWN, Origin, inline, translate};
 #[cfg(test)]
 pub(crate) use unroll::Repeat;

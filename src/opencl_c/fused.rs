@@ -27,6 +27,7 @@
 //!
 //! There are straight lines and such loops only: some compilers get calls under conditions wrong.
 
+mod each_item;
 mod rolled;
 #[cfg(test)]
 mod rolled_tests;
@@ -37,6 +38,8 @@ use std::fmt::Write;
 use self::rolled::{Loop, Part, Place, Rolled, Table, rolled};
 use super::source::{KernelText, Source};
 
+pub(crate) use self::each_item::each_item;
+
 /// How a fused kernel runs the work-items of its launches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Form {
@@ -44,6 +47,15 @@ pub(crate) enum Form {
     OneItem,
     /// The work-items of one work-group share them, and wait for each other after each launch.
     OneGroup,
+}
+
+/// How fused kernels are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Launch after launch.
+    InTurn(Dialect),
+    /// Each work-item does all launches on its own.
+    EachItem,
 }
 
 /// What the driver makes of a source.
@@ -295,22 +307,13 @@ fn write_run(all: &mut String, name: &str, kernel: &KernelText, dialect: Dialect
 /// Writes a fused kernel.
 fn write_kernel(all: &mut String, number: usize, kernel: &FusedKernel, rolled: &Rolled, dialect: Dialect) {
     let form = dialect.form;
-    let param = |(at, param): (usize, &FusedParam)| match param {
-        FusedParam::Memory => format!("global void *clgraph_fuse_a{at}"),
-        FusedParam::Value(type_text, _) => format!("{type_text} clgraph_fuse_a{at}"),
-        FusedParam::Size => format!("const uint clgraph_fuse_a{at}"),
-    };
-    let mut params: Vec<String> = kernel.params.iter().enumerate().map(param).collect();
-    params.push("const uint clgraph_fuse_go".to_owned());
     let (size, others) = match form {
         Form::OneItem => {
             (format!("__attribute__((reqd_work_group_size({ONE_ITEM}, 1, 1))) "), " || get_local_id(0) != 0")
         }
         Form::OneGroup => (String::new(), ""),
     };
-    let _ = writeln!(all, "kernel {size}void {}({}) {{", name(number), params.join(", "));
-    // For a first launch that has nothing to do: drivers compile a kernel when it is first enqueued.
-    let _ = writeln!(all, "    if (clgraph_fuse_go == 0{others}) return;");
+    write_begin(all, number, (&size, others), &kernel.params);
     write_tables(all, &rolled.tables, form);
     let mut waits = "";
     for part in &rolled.parts {
@@ -330,6 +333,20 @@ fn write_kernel(all: &mut String, number: usize, kernel: &FusedKernel, rolled: &
         }
     }
     all.push_str("}\n");
+}
+
+/// Writes the begin of a fused kernel, with its attribute and which work-items have nothing to do.
+fn write_begin(all: &mut String, number: usize, (attribute, others): (&str, &str), params: &[FusedParam]) {
+    let param = |(at, param): (usize, &FusedParam)| match param {
+        FusedParam::Memory => format!("global void *clgraph_fuse_a{at}"),
+        FusedParam::Value(type_text, _) => format!("{type_text} clgraph_fuse_a{at}"),
+        FusedParam::Size => format!("const uint clgraph_fuse_a{at}"),
+    };
+    let mut params: Vec<String> = params.iter().enumerate().map(param).collect();
+    params.push("const uint clgraph_fuse_go".to_owned());
+    let _ = writeln!(all, "kernel {attribute}void {}({}) {{", name(number), params.join(", "));
+    // For a first launch that has nothing to do: drivers compile a kernel when it is first enqueued.
+    let _ = writeln!(all, "    if (clgraph_fuse_go == 0{others}) return;");
 }
 
 /// Between launches, where a work-group runs them.

@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::fused::{Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, fused};
+use super::fused::{Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, each_item, fused};
 use super::source::{NotItem, ParamKind, Source};
 use super::unreadable::Unreadable;
 
@@ -429,5 +429,33 @@ fn own_words_cannot_be_macros() {
             let is_own = word.starts_with("clgraph_fuse") || ["s", "t", "by", "int", "pair"].contains(&word);
             assert!(is_own || super::words::is_keyword(word), "{word}");
         }
+    }
+}
+
+/// Rule Z4: work-items on their own call one function for each launch, and ask the driver for their ids.
+#[test]
+fn work_items_on_their_own_are_straight_lines() {
+    let text = "kernel void none() {}\nkernel void f(global const int *s, global int *t, int by) { t[get_global_id(0)] = s[0] + by; }";
+    let range = [[FusedArg::Number(0); 3], [FusedArg::Number(1); 3], [FusedArg::Number(1); 3]];
+    let params = vec![FusedParam::Memory, FusedParam::Memory, FusedParam::Value("int".to_owned(), 4)];
+    let launches =
+        vec![launch("f", &[0, 1, 2], 1, range), launch("none", &[], 1, range), launch("f", &[1, 0, 2], 1, range)];
+    let all = each_item(text, &read(text), &[FusedKernel { params, launches }]);
+    expect![[r#"
+        __attribute__((always_inline)) void clgraph_fuse_item_f(global const int * s , global int * t , int by) { t[get_global_id(0)] = s[0] + by; }
+        __attribute__((always_inline)) void clgraph_fuse_item_none(void) {}
+        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, int clgraph_fuse_a2, const uint clgraph_fuse_go) {
+            if (clgraph_fuse_go == 0) return;
+            clgraph_fuse_item_f(clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_a2);
+            clgraph_fuse_item_none();
+            clgraph_fuse_item_f(clgraph_fuse_a1, clgraph_fuse_a0, clgraph_fuse_a2);
+        }
+    "#]]
+    .assert_eq(all.strip_prefix(&format!("#line 1\n{text}\n")).unwrap());
+    let tokens = super::tokens::split(&all).unwrap();
+    let words = tokens.iter().filter(|token| token.kind == super::tokens::TokenKind::Word);
+    for word in words.map(|token| &all[token.at.clone()]) {
+        let is_own = word.starts_with("clgraph_fuse") || ["line", "none", "f", "s", "t", "by", "int"].contains(&word);
+        assert!(is_own || super::words::is_keyword(word), "{word}");
     }
 }

@@ -3,7 +3,7 @@
 use super::unreadable::Unreadable;
 
 /// Words that have to mean what they mean in OpenCL C, because kernels are declared or guarded by them.
-const KEYWORDS: [&str; 38] = [
+const KEYWORDS: [&str; 39] = [
     "kernel",
     "__kernel",
     "global",
@@ -38,6 +38,7 @@ const KEYWORDS: [&str; 38] = [
     "volatile",
     "__attribute",
     "noinline",
+    "always_inline",
     "reqd_work_group_size",
     "barrier",
     "CLK_GLOBAL_MEM_FENCE",

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Launches that one kernel does, one after the other: see [`Fuse`](crate::Fuse).
+/// Launches that one kernel does: see [`Fuse`](crate::Fuse).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FusedReport {
@@ -20,6 +20,8 @@ pub enum FusedForm {
     OneItem,
     /// The work-items of one work-group share them.
     OneGroup,
+    /// Each work-item of the range does its part of all launches: see [`KernelNode::elementwise`](crate::KernelNode::elementwise).
+    EachItem,
 }
 
 impl fmt::Display for FusedForm {
@@ -27,6 +29,7 @@ impl fmt::Display for FusedForm {
         f.write_str(match self {
             Self::OneItem => "one work-item",
             Self::OneGroup => "one work-group",
+            Self::EachItem => "each work-item on its own",
         })
     }
 }
@@ -76,7 +79,7 @@ pub enum WhyNotFused {
     Profiled,
     /// It is in the body of a loop with a condition, whose turns can go ahead of the condition.
     InLoop,
-    /// It has too many work-items, or none.
+    /// It has too many work-items, or none. [`KernelNode::elementwise`](crate::KernelNode::elementwise) allows any number.
     Size {
         /// How many.
         items: u64,

@@ -11,7 +11,7 @@ use crate::cl::objects::program::Program;
 use crate::cl::objects::program_builder::ProgramBuilder;
 use crate::cl::objects::program_source::NotRewritten;
 use crate::error::{Error, ProgramError};
-use crate::opencl_c::fused::{Dialect, FusedKernel, fused, name};
+use crate::opencl_c::fused::{FusedKernel, Way, each_item, fused, name};
 use crate::opencl_c::source::{KernelText, NotItem};
 use crate::quirks;
 
@@ -42,21 +42,21 @@ impl fmt::Display for NotFused {
 
 /// What is fused already, so that graphs of one program share it.
 #[derive(Default)]
-pub(in crate::cl) struct FusedPrograms(Vec<(Dialect, Vec<FusedKernel>, Program)>);
+pub(in crate::cl) struct FusedPrograms(Vec<(Way, Vec<FusedKernel>, Program)>);
 
 /// How many of a program are kept.
 const KEPT: usize = 16;
 
 impl FusedPrograms {
-    fn find(&self, dialect: Dialect, kernels: &[FusedKernel]) -> Option<Program> {
-        let found = self.0.iter().find(|(its, list, _)| *its == dialect && list == kernels);
+    fn find(&self, way: Way, kernels: &[FusedKernel]) -> Option<Program> {
+        let found = self.0.iter().find(|(its, list, _)| *its == way && list == kernels);
         found.map(|(.., program)| program.clone())
     }
 
     /// Keeps a program. Returns one that goes, which the caller drops where no lock is held.
-    fn keep(&mut self, dialect: Dialect, kernels: Vec<FusedKernel>, program: Program) -> Option<Program> {
+    fn keep(&mut self, way: Way, kernels: Vec<FusedKernel>, program: Program) -> Option<Program> {
         let gone = (self.0.len() >= KEPT).then(|| self.0.remove(0).2);
-        self.0.push((dialect, kernels, program));
+        self.0.push((way, kernels, program));
         gone
     }
 }
@@ -85,7 +85,7 @@ impl Kernel {
 
 impl Program {
     /// Builds fused kernels, whose launches are of kernels of this program that [are items](Kernel::item). Returns them in order.
-    pub(crate) fn fuse(&self, dialect: Dialect, kernels: &[FusedKernel]) -> Result<Vec<Kernel>, NotFused> {
+    pub(crate) fn fuse(&self, way: Way, kernels: &[FusedKernel]) -> Result<Vec<Kernel>, NotFused> {
         // The parts of a long chain are often equal.
         let mut numbers: BTreeMap<&FusedKernel, usize> = BTreeMap::new();
         let mut unlike: Vec<FusedKernel> = Vec::new();
@@ -95,16 +95,16 @@ impl Program {
                 unlike.len() - 1
             });
         }
-        let known = self.fused_programs().find(dialect, &unlike);
+        let known = self.fused_programs().find(way, &unlike);
         let program = match known {
             Some(known) => known,
             None => {
-                let built = match self.build_fused(dialect, &unlike, true) {
+                let built = match self.build_fused(way, &unlike, true) {
                     // A type may hide what its values in a table must not be.
-                    Err(NotFused::NotBuilt) => self.build_fused(dialect, &unlike, false)?,
+                    Err(NotFused::NotBuilt) if way != Way::EachItem => self.build_fused(way, &unlike, false)?,
                     built => built?,
                 };
-                let gone = self.fused_programs().keep(dialect, unlike, built.clone());
+                let gone = self.fused_programs().keep(way, unlike, built.clone());
                 drop(gone);
                 built
             }
@@ -113,9 +113,12 @@ impl Program {
         kernels.iter().map(made).collect()
     }
 
-    fn build_fused(&self, dialect: Dialect, kernels: &[FusedKernel], rolls: bool) -> Result<Self, NotFused> {
+    fn build_fused(&self, way: Way, kernels: &[FusedKernel], rolls: bool) -> Result<Self, NotFused> {
         let of = self.source().map_err(|why| NotFused::Program(why.clone()))?;
-        let text = fused(&of.text, &of.source, dialect, kernels, rolls);
+        let text = match way {
+            Way::InTurn(dialect) => fused(&of.text, &of.source, dialect, kernels, rolls),
+            Way::EachItem => each_item(&of.text, &of.source, kernels),
+        };
         ProgramBuilder::new(self.context()).options(&of.options).source(&text).map_err(|error| {
             log_later!(Debug, "a program with fused kernels cannot be built: {error}");
             match error {

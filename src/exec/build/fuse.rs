@@ -13,9 +13,9 @@ use crate::cl::objects::program::Program;
 use crate::command::{Arg, Command, ControlKind, Grid};
 use crate::exec::build::options::{Finalize, Fuse};
 use crate::graph::{Flat, FusedChain, Tables};
-use crate::ir::{Body, NodeId};
-use crate::lower::{self, Chain, Chains, Need, Piece};
-use crate::opencl_c::fused::{Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, ONE_ITEM};
+use crate::ir::{Body, ById, NodeId};
+use crate::lower::{self, Chain, Chains, EachItem, Need, Piece, Uses};
+use crate::opencl_c::fused::{Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, ONE_ITEM, Way};
 use crate::opencl_c::source::ParamKind;
 use crate::quirks;
 use crate::report::fused::{FusedForm, FusedReport, NotFusedReport, WhyNotFused};
@@ -40,6 +40,15 @@ fn most_items(form: Form) -> u64 {
     match form {
         Form::OneItem => 16_384,
         Form::OneGroup => 4_096,
+    }
+}
+
+/// The most work-items of launches that are better in turn, where each work-item could do them on its own too: that is one more launch for
+/// the driver to divide.
+fn most_in_turn(form: Form) -> u64 {
+    match form {
+        Form::OneItem => 4_096,
+        Form::OneGroup => 256,
     }
 }
 
@@ -73,14 +82,15 @@ pub(in crate::exec) fn fuse(
                 .filter(|node| !in_chain.contains(node))
                 .for_each(|node| say(*node, WhyNotFused::Alone));
             reports.not_fused.sort_by_key(|report| report.node);
-            let form = match fusing.form {
+            let form = |chain: &Chain| match fusing.form {
+                _ if chain.each_item => FusedForm::EachItem,
                 Form::OneItem => FusedForm::OneItem,
                 Form::OneGroup => FusedForm::OneGroup,
             };
             for (chain, built) in chains.chains.iter().zip(&mut built) {
                 if let Some(built) = built {
                     let node = |node: &NodeId| flat.origins.of(*node).node.index();
-                    let report = FusedReport { nodes: chain.launches.iter().map(node).collect(), form };
+                    let report = FusedReport { nodes: chain.launches.iter().map(node).collect(), form: form(chain) };
                     built.label = format!("fused: {report}").into();
                     reports.fused.push(report);
                     let (kernel, grid, needs) = (built.kernel.clone(), built.grid, chain.needs.clone());
@@ -106,20 +116,22 @@ struct Fusing<'a> {
     programs: Vec<&'a Program>,
     /// The types of values.
     types: Vec<String>,
+    /// The ranges of launches that work-items may do on their own, with the number of dimensions.
+    ranges: FxHashMap<(u32, [[usize; 3]; 3]), usize>,
 }
 
 impl<'a> Fusing<'a> {
     fn new(tables: &'a Tables, device: &'a Device, say: &mut impl FnMut(NodeId, WhyNotFused)) -> Self {
         let (pieces, programs, types) = (FxHashMap::default(), Vec::new(), Vec::new());
         let form = if quirks::fuses_by_one_item(device.caps()) { Form::OneItem } else { Form::OneGroup };
-        let mut this = Self { tables, device, form, pieces, programs, types };
+        let mut this = Self { tables, device, form, pieces, programs, types, ranges: FxHashMap::default() };
         let in_loops = in_loops(tables);
         let ir = &tables.ir;
         for node in ir.ids() {
             let Command::Kernel { kernel, args, grid, .. } = ir.command(node) else { continue };
             let piece = match in_loops.contains(&node) {
                 true => Err(WhyNotFused::InLoop),
-                false => this.piece(&tables.kernels[kernel.index()], ir.args(*args), grid),
+                false => this.piece(node, &tables.kernels[kernel.index()], ir.args(*args), grid),
             };
             match piece {
                 Ok(piece) => drop(this.pieces.insert(node, piece)),
@@ -130,11 +142,21 @@ impl<'a> Fusing<'a> {
     }
 
     /// Returns what a launch needs, or why it does not fit.
-    fn piece(&mut self, kernel: &'a Kernel, args: &[Arg<crate::ir::ById>], grid: &Grid) -> Result<Piece, WhyNotFused> {
+    fn piece(
+        &mut self,
+        node: NodeId,
+        kernel: &'a Kernel,
+        args: &[Arg<ById>],
+        grid: &Grid,
+    ) -> Result<Piece, WhyNotFused> {
         let of_kernel = |why: NotFused| WhyNotFused::Kernel { kernel: kernel.name().to_owned(), why: why.to_string() };
         let items = grid.global.iter().try_fold(1_u64, |all, size| all.checked_mul(*size as u64));
-        if items.is_none_or(|items| items == 0 || items > most_items(self.form)) {
-            return Err(WhyNotFused::Size { items: items.unwrap_or(u64::MAX) });
+        let too_many = || WhyNotFused::Size { items: items.unwrap_or(u64::MAX) };
+        let Some(items) = items.filter(|items| *items > 0) else { return Err(too_many()) };
+        let uses = Uses::of(&self.tables.ir, node);
+        let mut in_turn = items <= most_items(self.form);
+        if !in_turn && uses.is_none() {
+            return Err(too_many());
         }
         let item = kernel.item(self.device).map_err(of_kernel)?;
         let divides =
@@ -164,62 +186,79 @@ impl<'a> Fusing<'a> {
                 _ => return Err(WhyNotFused::Argument { kernel: kernel.name().to_owned(), argument }),
             });
         }
-        let sizes = range(grid).into_iter().flatten();
-        let sizes = sizes.map(|size| u32::try_from(size).map_err(|_| WhyNotFused::Range));
-        let sizes = sizes.collect::<Result<Vec<u32>, _>>()?;
-        // The last work-item of a dimension has a number of 32 bits.
-        if (0..3).any(|dim| sizes[dim].checked_add(sizes[3 + dim]).is_none()) {
-            return Err(WhyNotFused::Range);
+        // In turn, the last work-item of a dimension has a number of 32 bits.
+        let sizes: Result<Vec<u32>, _> = range(grid).into_iter().flatten().map(u32::try_from).collect();
+        match sizes {
+            Ok(sizes) if (0..3).all(|dim| sizes[dim].checked_add(sizes[3 + dim]).is_some()) => {
+                needs.extend(sizes.into_iter().filter(|size| *size > 1).map(Need::Size));
+            }
+            _ if uses.is_none() => return Err(WhyNotFused::Range),
+            _ => in_turn = false,
         }
-        needs.extend(sizes.into_iter().filter(|size| *size > 1).map(Need::Size));
+        let next = self.ranges.len();
+        let number = (grid.dims, [grid.offset, grid.global, grid.local.unwrap_or_default()]);
+        let each_item = uses.map(|uses| EachItem {
+            range: *self.ranges.entry(number).or_insert(next),
+            uses,
+            is_better: items > most_in_turn(self.form),
+        });
         let program = self.programs.iter().position(|known| known.is(kernel.program()));
         let program = program.unwrap_or_else(|| {
             self.programs.push(kernel.program());
             self.programs.len() - 1
         });
-        Ok(Piece { program, needs, constant })
+        Ok(Piece { program, needs, constant, in_turn, each_item })
     }
 
     /// Builds the fused kernels of chains. Returns them with the arguments of each; None for a chain that stays as it is.
     fn build(&self, chains: &Chains, say: &mut impl FnMut(NodeId, WhyNotFused)) -> Vec<Option<FusedChain>> {
         let mut built: Vec<Option<FusedChain>> = chains.chains.iter().map(|_| None).collect();
-        for (number, program) in self.programs.iter().enumerate() {
-            let is_of = |at: &usize| self.pieces[&chains.chains[*at].launches[0]].program == number;
+        let caps = self.device.caps();
+        let in_turn = Way::InTurn(Dialect {
+            form: self.form,
+            size_beyond: quirks::size_of_a_fourth_dimension(caps),
+            vectorizes: quirks::vectorizes_loops_rightly(caps),
+        });
+        let both = |at| [in_turn, Way::EachItem].map(|way| (at, way));
+        for ((number, program), way) in self.programs.iter().enumerate().flat_map(both) {
+            let is_of = |at: &usize| {
+                let chain = &chains.chains[*at];
+                chain.each_item == (way == Way::EachItem) && self.pieces[&chain.launches[0]].program == number
+            };
             let of: Vec<usize> = (0..chains.chains.len()).filter(is_of).collect();
             if of.is_empty() {
                 continue;
             }
             let kernels: Vec<FusedKernel> = of.iter().map(|at| self.kernel(&chains.chains[*at])).collect();
-            let caps = self.device.caps();
-            let dialect = Dialect {
-                form: self.form,
-                size_beyond: quirks::size_of_a_fourth_dimension(caps),
-                vectorizes: quirks::vectorizes_loops_rightly(caps),
+            let mut refused = |at: usize, why: &NotFused| {
+                for node in &chains.chains[at].launches {
+                    let kernel = self.kernel_of(*node).name().to_owned();
+                    say(*node, WhyNotFused::Kernel { kernel, why: why.to_string() });
+                }
             };
             let all: Vec<usize> = (0..of.len()).collect();
-            let parts = match program.fuse(dialect, &kernels) {
+            let parts = match program.fuse(way, &kernels) {
                 Err(NotFused::NotBuilt) if (2..=MOST_PARTS).contains(&parts(&kernels).len()) => {
                     let fuse = |part: Vec<usize>| {
                         let its: Vec<FusedKernel> = part.iter().map(|at| kernels[*at].clone()).collect();
-                        (program.fuse(dialect, &its), part)
+                        (program.fuse(way, &its), part)
                     };
                     parts(&kernels).into_iter().map(fuse).collect()
                 }
                 made => vec![(made, all)],
             };
             for (made, part) in parts {
+                let its = part.into_iter().map(|at| of[at]);
                 match made {
                     Ok(made) => {
-                        for (at, kernel) in part.into_iter().zip(made) {
-                            built[of[at]] = Some(self.launch(&chains.chains[of[at]], kernel));
+                        for (at, kernel) in its.zip(made) {
+                            built[at] = self.launch(&chains.chains[at], kernel);
+                            if built[at].is_none() {
+                                refused(at, &NotFused::Driver);
+                            }
                         }
                     }
-                    Err(why) => {
-                        for node in part.iter().flat_map(|at| &chains.chains[of[*at]].launches) {
-                            let kernel = self.kernel_of(*node).name().to_owned();
-                            say(*node, WhyNotFused::Kernel { kernel, why: why.to_string() });
-                        }
-                    }
+                    Err(why) => its.for_each(|at| refused(at, &why)),
                 }
             }
         }
@@ -263,8 +302,14 @@ impl<'a> Fusing<'a> {
         }
     }
 
-    /// Returns how the fused kernel of a chain is launched.
-    fn launch(&self, chain: &Chain, kernel: Kernel) -> FusedChain {
+    /// Returns how the fused kernel of a chain is launched. None if the driver takes fewer work-items in a work-group than it has.
+    fn launch(&self, chain: &Chain, kernel: Kernel) -> Option<FusedChain> {
+        if chain.each_item {
+            let Command::Kernel { grid, .. } = self.tables.ir.command(chain.launches[0]) else { return None };
+            let most = kernel.facts(self.device).map_or(1, |facts| facts.max_work_group);
+            let fits = grid.local.is_none_or(|local| local.iter().product::<usize>() <= most);
+            return fits.then(|| FusedChain { kernel, grid: *grid, label: "".into() });
+        }
         let items = match self.form {
             Form::OneItem => ONE_ITEM,
             Form::OneGroup => {
@@ -277,7 +322,7 @@ impl<'a> Fusing<'a> {
             }
         };
         let grid = Grid { dims: 1, offset: [0; 3], global: [items, 1, 1], local: Some([items, 1, 1]) };
-        FusedChain { kernel, grid, label: "".into() }
+        Some(FusedChain { kernel, grid, label: "".into() })
     }
 }
 

@@ -1,0 +1,41 @@
+//! Fused kernels in which each work-item does its part of all launches, one after the other, and waits for no other.
+//!
+//! The range is that of the launches, so the functions that tell ids are the driver's. Everything is inlined: compilers see one kernel
+//! without loops or barriers, and make of its work-items what they make of those of any kernel:
+//!
+//! ```text
+//! __attribute__((always_inline)) void clgraph_fuse_item_scale(global float *a, float by) { a[get_global_id(0)] *= by; }
+//! kernel void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, float clgraph_fuse_a2, ..) {
+//!     clgraph_fuse_item_scale(clgraph_fuse_a0, clgraph_fuse_a1);
+//!     clgraph_fuse_item_scale(clgraph_fuse_a0, clgraph_fuse_a2);
+//! }
+//! ```
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use super::super::source::Source;
+use super::{FusedKernel, arg, write_begin};
+
+/// Returns a source that has all of `text` and these fused kernels, whose launches are of kernels that the source can give as
+/// functions of one work-item ([`Source::item`]).
+pub(crate) fn each_item(text: &str, source: &Source, kernels: &[FusedKernel]) -> String {
+    let mut all = format!("#line 1\n{text}\n");
+    let names: BTreeSet<&str> =
+        kernels.iter().flat_map(|kernel| &kernel.launches).map(|launch| launch.kernel.as_str()).collect();
+    for (name, kernel) in names.into_iter().filter_map(|name| Some((name, source.item(name).ok()?))) {
+        let params = if kernel.params.is_empty() { "void" } else { &kernel.params };
+        let body = &text[kernel.body.clone()];
+        // Writing to a string never fails.
+        let _ = writeln!(all, "__attribute__((always_inline)) void clgraph_fuse_item_{name}({params}) {body}");
+    }
+    for (number, kernel) in kernels.iter().enumerate() {
+        write_begin(&mut all, number, ("", ""), &kernel.params);
+        for launch in &kernel.launches {
+            let args: Vec<String> = launch.args.iter().map(arg).collect();
+            let _ = writeln!(all, "    clgraph_fuse_item_{}({});", launch.kernel, args.join(", "));
+        }
+        all.push_str("}\n");
+    }
+    all
+}
