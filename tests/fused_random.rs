@@ -1,5 +1,6 @@
 //! Random kernels in random graphs, fused and not: rule Z1. They ask for their ids, return early, have loops and branches, and call
 //! functions; each work-item writes its own elements, and reads others that no work-item writes. Some launches come again and again.
+//! Others have more work-items, and most of them read their own elements only, which they promise (rule Z4).
 //!
 //! `CLGRAPH_TEST_RANDOM` is the number of programs, and `CLGRAPH_TEST_SEED` repeats a run.
 
@@ -16,6 +17,8 @@ const LONG: Duration = Duration::from_secs(300);
 const KERNELS: usize = 10;
 /// The elements of a buffer.
 const LEN: usize = 256;
+/// The same, where work-items touch their own elements.
+const LONG_LEN: usize = 20_000;
 /// How many buffers of each type there are.
 const BUFFERS: usize = 3;
 
@@ -25,6 +28,8 @@ struct Shape {
     reads_floats: bool,
     /// Whether it asks how its range is divided.
     sees_groups: bool,
+    /// Whether each work-item reads its own element only.
+    reads_own: bool,
 }
 
 /// Writes a float or an integer expression.
@@ -66,8 +71,9 @@ fn expression(rng: &mut Rng, is_float: bool, depth: usize, ids: &[&str]) -> Stri
 }
 
 /// Writes a kernel.
-fn kernel(rng: &mut Rng, all: &mut String, number: usize) -> Shape {
-    let shape = Shape { writes_floats: rng.bool(), reads_floats: rng.bool(), sees_groups: rng.u8(..3) == 0 };
+fn kernel(rng: &mut Rng, all: &mut String, number: usize, reads_own: bool) -> Shape {
+    let sees_groups = rng.u8(..3) == 0;
+    let shape = Shape { writes_floats: rng.bool(), reads_floats: rng.bool(), sees_groups, reads_own };
     let name = |is_float| if is_float { "float" } else { "uint" };
     let (to, from) = (name(shape.writes_floats), name(shape.reads_floats));
     let mut ids = vec![
@@ -88,12 +94,9 @@ fn kernel(rng: &mut Rng, all: &mut String, number: usize) -> Shape {
         ]);
     }
     let _ = writeln!(all, "kernel void k{number}(global {to} *to, global const {from} *from, float fx, uint ux) {{");
-    let _ = writeln!(
-        all,
-        "    const size_t i = HERE;\n    const {from} read = from[(i * {} + {}) % {LEN}];",
-        rng.usize(1..7),
-        rng.usize(..9)
-    );
+    let index = format!("(i * {} + {}) % {LEN}", rng.usize(1..7), rng.usize(..9));
+    let index = if reads_own { "i" } else { &index };
+    let _ = writeln!(all, "    const size_t i = HERE;\n    const {from} read = from[{index}];");
     let (x, u) = if shape.reads_floats { ("read", "as_uint(read)") } else { ("convert_float(read & 255u)", "read") };
     let _ = writeln!(all, "    float x = {x};\n    uint u = {u};");
     if rng.bool() {
@@ -117,36 +120,43 @@ fn kernel(rng: &mut Rng, all: &mut String, number: usize) -> Shape {
     shape
 }
 
-fn program(rng: &mut Rng) -> (String, Vec<Shape>) {
+/// Writes a program. `own` says whether most of its kernels read their own elements.
+fn program(rng: &mut Rng, own: bool) -> (String, Vec<Shape>) {
     let mut all = "#define HERE (get_global_id(0) - get_global_offset(0) + get_global_size(0) \\\n    \
                    * (get_global_id(1) - get_global_offset(1)))\n\
                    #define SWAP(v) (((v) << 16) | ((v) >> 16))\n\
                    float helper(float a, float b) { float c = a; for (int i = 0; i < 3; i++) c = c * 0.5f + b; return c; }\n\
                    uint count(uint a) { return popcount(a) + (a >> 31 ? 7u : 0u); }\n"
         .to_owned();
-    let shapes = (0..KERNELS).map(|number| kernel(rng, &mut all, number)).collect();
+    let shapes = (0..KERNELS)
+        .map(|number| {
+            let reads_own = own && rng.u8(..5) > 0;
+            kernel(rng, &mut all, number, reads_own)
+        })
+        .collect();
     (all, shapes)
 }
 
 struct Field {
     bench: Bench,
+    len: usize,
     floats: Vec<Buffer<f32>>,
     numbers: Vec<Buffer<u32>>,
 }
 
 impl Field {
-    fn new() -> Self {
+    fn new(len: usize) -> Self {
         let bench = Bench::new();
-        let floats = (0..BUFFERS).map(|_| Buffer::new(&bench.queue, LEN).unwrap()).collect();
-        let numbers = (0..BUFFERS).map(|_| Buffer::new(&bench.queue, LEN).unwrap()).collect();
-        Self { bench, floats, numbers }
+        let floats = (0..BUFFERS).map(|_| Buffer::new(&bench.queue, len).unwrap()).collect();
+        let numbers = (0..BUFFERS).map(|_| Buffer::new(&bench.queue, len).unwrap()).collect();
+        Self { bench, len, floats, numbers }
     }
 
     fn start(&self) {
         for (at, (floats, numbers)) in self.floats.iter().zip(&self.numbers).enumerate() {
-            let data: Vec<f32> = (0..LEN).map(|i| (i * 7 + at) as f32 * 0.013 - 1.0).collect();
+            let data: Vec<f32> = (0..self.len).map(|i| (i % 256 * 7 + at) as f32 * 0.013 - 1.0).collect();
             self.bench.queue.enqueue_write_buffer(floats, 0, &data, &[]).unwrap();
-            let data: Vec<u32> = (0..LEN as u32).map(|i| i.wrapping_mul(2_654_435_769) >> (at * 5)).collect();
+            let data: Vec<u32> = (0..self.len as u32).map(|i| i.wrapping_mul(2_654_435_769) >> (at * 5)).collect();
             self.bench.queue.enqueue_write_buffer(numbers, 0, &data, &[]).unwrap();
         }
         self.bench.queue.finish().unwrap();
@@ -166,6 +176,8 @@ impl Field {
             if shape.writes_floats { node.read_write(&self.floats[to]) } else { node.read_write(&self.numbers[to]) };
         let node = if shape.reads_floats { node.read(&self.floats[from]) } else { node.read(&self.numbers[from]) };
         let node = node.arg(numbers.0).arg(numbers.1);
+        let node = if self.len == LONG_LEN { node.elementwise(0, 4) } else { node };
+        let node = if shape.reads_own { node.elementwise(1, 4) } else { node };
         let node = match (h, group) {
             (1, None) => node.range(w).offset(dx),
             (1, Some((x, _))) => node.range(w).offset(dx).work_group(x),
@@ -234,6 +246,23 @@ impl Launch {
         Self { kernel, to, from, numbers, size: (w, h), offset, group }
     }
 
+    /// Launches whose work-items write their own elements, over few ranges, so that many fit together.
+    fn own(rng: &mut Rng, shapes: &[Shape]) -> Vec<Self> {
+        let ranges = [((19_200, 1), (0, 0), (64, 1)), ((160, 120), (2, 1), (16, 2)), ((16_500, 1), (7, 0), (66, 1))];
+        let mut all = Vec::new();
+        for _ in 0..rng.usize(1..5) {
+            let (size, offset, group) = ranges[rng.usize(..ranges.len())];
+            let has_group = rng.bool();
+            for _ in 0..rng.usize(2..10) {
+                let mut next = Self::new(rng, shapes);
+                let has_group = has_group || shapes[next.kernel].sees_groups;
+                (next.size, next.offset, next.group) = (size, offset, has_group.then_some(group));
+                all.push(next);
+            }
+        }
+        all
+    }
+
     /// Some launches that come again and again, with buffers, numbers and sizes that are the same in all turns, walk, or are random.
     fn turns(rng: &mut Rng, shapes: &[Shape]) -> Vec<Self> {
         let once: Vec<(Self, [u8; 4])> = (0..rng.usize(1..4))
@@ -275,18 +304,35 @@ impl Launch {
 
 #[test]
 fn random_kernels_do_the_same_when_they_are_fused() {
+    let (launches, fused) = random(false);
+    assert!(fused * 10 > launches * 9, "only {fused} of {launches} launches were fused");
+}
+
+/// Rule Z4
+#[test]
+fn random_kernels_of_many_work_items_do_the_same_when_they_are_fused() {
+    let (launches, fused) = random(true);
+    assert!(fused * 3 > launches, "only {fused} of {launches} launches were fused");
+}
+
+/// Compares random programs. Returns the number of launches, and of those that were fused.
+fn random(own: bool) -> (usize, usize) {
     let count = std::env::var("CLGRAPH_TEST_RANDOM").map_or(4, |count| count.parse().unwrap());
     let seed = std::env::var("CLGRAPH_TEST_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
     println!("CLGRAPH_TEST_SEED={seed}");
-    let (field, mut rng) = (Field::new(), Rng::with_seed(seed));
+    let (field, mut rng) = (Field::new(if own { LONG_LEN } else { LEN }), Rng::with_seed(seed));
     let (mut launches, mut fused) = (0, 0);
     for _ in 0..count {
-        let (source, shapes) = program(&mut rng);
+        let (source, shapes) = program(&mut rng, own);
         let std = if field.bench.queue.device().caps().version.major >= 3 { "-cl-std=CL3.0" } else { "-cl-std=CL2.0" };
         let program = ProgramBuilder::new(&field.bench.queue).options(std).source(&source).unwrap();
         let kernels: Vec<Kernel> = (0..KERNELS).map(|at| program.kernel(&format!("k{at}")).unwrap()).collect();
         let mut list: Vec<Launch> = Vec::new();
         for _ in 0..rng.usize(1..6) {
+            if own {
+                list.extend(Launch::own(&mut rng, &shapes));
+                continue;
+            }
             list.extend((0..rng.usize(2..10)).map(|_| Launch::new(&mut rng, &shapes)));
             if rng.bool() {
                 list.extend(Launch::turns(&mut rng, &shapes));
@@ -308,5 +354,5 @@ fn random_kernels_do_the_same_when_they_are_fused() {
             panic!("{source}\n{list:#?}\n{differing:#?}");
         }
     }
-    assert!(fused * 10 > launches * 9, "only {fused} of {launches} launches were fused");
+    (launches, fused)
 }
