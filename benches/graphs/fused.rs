@@ -13,47 +13,80 @@ use crate::rounds::{Times, Variant, timed};
 
 /// What the work-items of a chain do.
 pub struct Body {
-    /// The names of the rows, for 64 and for 1 024 work-items.
-    pub names: [&'static str; 2],
+    /// The names of the rows, and their work-items.
+    pub rows: &'static [(&'static str, usize)],
     /// From `s` to `t`, for work-item `i` of `n`, with the number `x`.
     text: &'static str,
-    /// Whether the kernels write two buffers in turn, and not each its own.
-    in_turn: bool,
+    over: Over,
+    /// Whether each work-item touches its own elements only.
+    elementwise: bool,
+}
+
+/// Which buffers the kernels of a chain use.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Over {
+    /// Each reads what the one before has written.
+    All,
+    /// The same, with two buffers in turn.
+    Two,
+    /// All read and write the same one.
+    One,
 }
 
 impl Body {
     /// Returns how many buffers so many launches have.
     fn buffers(&self, launches: usize) -> usize {
-        if self.in_turn { 2 } else { launches + 1 }
+        match self.over {
+            Over::All => launches + 1,
+            Over::Two => 2,
+            Over::One => 1,
+        }
     }
 }
 
 pub const BODIES: &[Body] = &[
     Body {
-        names: ["light kernels of 64 items", "light kernels of 1024 items"],
+        rows: &[("light kernels of 64 items", 64), ("light kernels of 1024 items", 1024)],
         text: "t[i] = s[i] * x + s[i + 1];",
-        in_turn: false,
+        over: Over::All,
+        elementwise: false,
     },
     Body {
-        names: ["light kernels of 64 items, two buffers", "light kernels of 1024 items, two buffers"],
+        rows: &[("light kernels of 64 items, two buffers", 64), ("light kernels of 1024 items, two buffers", 1024)],
         text: "t[i] = s[i] * x + s[i + 1];",
-        in_turn: true,
+        over: Over::Two,
+        elementwise: false,
     },
     Body {
-        names: ["exp kernels of 64 items", "exp kernels of 1024 items"],
+        rows: &[("exp kernels of 64 items", 64), ("exp kernels of 1024 items", 1024)],
         text: "t[i] = exp(s[i] * x) + sqrt(fabs(s[i]));",
-        in_turn: false,
+        over: Over::All,
+        elementwise: false,
     },
     Body {
-        names: ["inner kernels of 64 items", "inner kernels of 1024 items"],
+        rows: &[("inner kernels of 64 items", 64), ("inner kernels of 1024 items", 1024)],
         text: "float v = s[i]; for (int k = 0; k < 16; k++) { if (v > 1.0f) v *= 0.5f; else v += x; } t[i] = v;",
-        in_turn: false,
+        over: Over::All,
+        elementwise: false,
     },
     Body {
-        names: ["hash kernels of 64 items", "hash kernels of 1024 items"],
+        rows: &[("hash kernels of 64 items", 64), ("hash kernels of 1024 items", 1024)],
         text: "uint v = as_uint(s[i]); for (int k = 0; k < 32; k++) v = (v ^ (v >> 7)) * 2654435769u + 1u; \
                t[i] = (float)(v & 1023u) * x;",
-        in_turn: false,
+        over: Over::All,
+        elementwise: false,
+    },
+    Body {
+        rows: &[("elementwise kernels of 262144 items, one buffer", 262_144)],
+        text: "t[i] = s[i] * x + 0.5f;",
+        over: Over::One,
+        elementwise: true,
+    },
+    Body {
+        rows: &[("elementwise kernels of 262144 items, two buffers", 262_144)],
+        text: "t[i] = s[i] * x + 0.5f;",
+        over: Over::Two,
+        elementwise: true,
     },
 ];
 
@@ -70,9 +103,12 @@ fn source(body: &Body, launches: usize) -> String {
         "__attribute__((noinline)) void all(global const float *s, global float *t, float x, uint n) {{ \
          for (uint i = 0; i < n; i++) {{ {text} }} }}\n\
          __attribute__((noinline)) void group(global const float *s, global float *t, float x, uint n) {{ \
-         for (uint i = get_local_id(0); i < n; i += get_local_size(0)) {{ {text} }} }}"
+         for (uint i = get_local_id(0); i < n; i += get_local_size(0)) {{ {text} }} }}\n\
+         static inline void each(global const float *s, global float *t, float x, uint n) {{ size_t i = get_global_id(0); {text} }}"
     );
-    for (name, function, after) in [("by_item", "all", ""), ("by_group", "group", "barrier(CLK_GLOBAL_MEM_FENCE);")] {
+    let forms =
+        [("by_item", "all", ""), ("by_group", "group", "barrier(CLK_GLOBAL_MEM_FENCE);"), ("by_each", "each", "")];
+    for (name, function, after) in forms {
         let params: Vec<String> = (0..launches).map(|at| format!("float x{at}")).collect();
         let count = body.buffers(launches);
         let buffers: Vec<String> = (0..count).map(|at| format!("global float *b{at}")).collect();
@@ -105,14 +141,22 @@ pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Re
     for start in (0..n).step_by(AT_ONCE) {
         let count = AT_ONCE.min(n - start);
         let program = Program::from_source(queue, &source(body, count))?;
-        let fused = program.kernel(if by_item { "by_item" } else { "by_group" })?;
+        let fused = program.kernel(match (body.elementwise, by_item) {
+            (true, _) => "by_each",
+            (false, true) => "by_item",
+            (false, false) => "by_group",
+        })?;
         let of_part = (start..start + body.buffers(count)).map(|at| &buffers[at % buffers.len()]);
         let mut args: Vec<Arg> = of_part.map(|buffer| Arg::Memory(buffer.raw())).collect();
         args.extend((start..start + count).map(|at| Arg::Number(number(at).to_bits())));
         args.push(Arg::Number(items as u32));
         by_hand.push(Kernels::with_args(&fused, &[args])?);
     }
-    let group = if by_item { 1 } else { items.min(1024) };
+    let (hand_items, group) = match (body.elementwise, by_item) {
+        (true, _) => (items, None),
+        (false, true) => (1, Some(1)),
+        (false, false) => (items.min(1024), Some(items.min(1024))),
+    };
     let held = Rc::new(buffers.clone());
     let (of_loop, of_fused) = (Rc::clone(&held), Rc::clone(&held));
     let hand_loop = move || {
@@ -123,14 +167,14 @@ pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Re
     let fused_by_hand = move || {
         let _ = &of_fused;
         for part in &by_hand {
-            raw::enqueue_sized(queue, part.iter(), group, Some(group))?;
+            raw::enqueue_sized(queue, part.iter(), hand_items, group)?;
         }
         raw::finish(queue)
     };
     let mut all =
         vec![whole("loop", hand_loop.clone()), whole("loop_again", hand_loop), whole("fused_by_hand", fused_by_hand)];
     for (name, fuse) in [("auto", Fuse::Off), ("fused", Fuse::Now), ("tiered", Fuse::Auto)] {
-        let graph = chain(queue, &kernel, &buffers, (items, n), number)?;
+        let graph = chain(queue, &kernel, &buffers, (items, n), number, body.elementwise)?;
         let options = Finalize::new().path(Path::Auto).fuse(fuse).fuse_after(Duration::ZERO);
         let executable = graph.finalize(options)?;
         settle(&executable, queue)?;
@@ -157,13 +201,16 @@ fn chain(
     buffers: &[Buffer<f32>],
     (items, n): (usize, usize),
     number: impl Fn(usize) -> f32,
+    elementwise: bool,
 ) -> Result<Graph, Failure> {
     let graph = Graph::new(queue)?;
     for at in 0..n {
         let (from, to) = (&buffers[at % buffers.len()], &buffers[(at + 1) % buffers.len()]);
         // SAFETY: each work-item touches elements inside the buffers, and writes its own.
         unsafe {
-            let launch = graph.kernel(kernel).read(from).write(to);
+            let launch = graph.kernel(kernel).read(from);
+            let launch =
+                if elementwise { launch.read_write(to).elementwise(0, 4).elementwise(1, 4) } else { launch.write(to) };
             launch.arg(number(at)).arg(items as u32).range(items).add()?;
         }
     }

@@ -235,9 +235,10 @@ impl Scenario {
             }
             Self::Fused => {
                 for body in fused::BODIES {
-                    for (name, items) in body.names.into_iter().zip([64, 1024]) {
+                    for (name, items) in body.rows.iter().copied() {
                         let full = effort == Effort::Full && name.starts_with("light");
-                        for n in [4, 32, 256, 1000].into_iter().filter(|n| full || *n <= 32) {
+                        let all = if items > 1024 { &[32][..] } else { &[4, 32, 256, 1000] };
+                        for n in all.iter().copied().filter(|n| full || *n <= 32) {
                             let variants = fused::variants(&setting.queue, body, items, n)?;
                             results.add(driver, name, n, interleave(variants, effort, n)?);
                         }
