@@ -42,12 +42,23 @@ struct Arg {
     image: Handle,
     sampler: Handle,
     value_type: i32,
+    elementwise: usize,
 }
 
 impl Arg {
     fn memory(kind: i32, memory: Handle) -> Self {
         let (null, range) = (std::ptr::null_mut(), Range { memory, offset: 0, size: usize::MAX });
-        Self { kind, size: 0, data: null, range, parameter: null, image: null, sampler: null, value_type: 0 }
+        Self {
+            kind,
+            size: 0,
+            data: null,
+            range,
+            parameter: null,
+            image: null,
+            sampler: null,
+            value_type: 0,
+            elementwise: 0,
+        }
     }
 
     /// A `cl_uint`.

@@ -467,6 +467,10 @@ typedef struct clg_arg {
     clg_sampler sampler;
     // Of which type a value is, a `clg_value_type`: 0 if it is not said.
     int32_t value_type;
+    // For memory: how many bytes belong to each work-item, or 0. The program then promises that the work-item with
+    // `get_global_linear_id() == i` touches of this memory only the bytes from `i` times as many on, counted from the address that the
+    // kernel gets. Launches with this promise for all memory that one of them writes can become one (`clg_finalize_options.fuse`).
+    size_t elementwise;
 } clg_arg;
 
 // Memory or an image that a command uses.

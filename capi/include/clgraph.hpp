@@ -532,6 +532,12 @@ public:
         arg_.kind = CLG_ARG_SAMPLER;
         arg_.sampler = of.raw();
     }
+    // The same argument, of whose memory each work-item touches only its own bytes, so many: see clg_arg.
+    arg elementwise(std::size_t bytes) const {
+        arg promised = *this;
+        promised.arg_.elementwise = bytes;
+        return promised;
+    }
     // The argument for C, which is valid while this object lives.
     clg_arg c() const {
         clg_arg given = arg_;

@@ -72,6 +72,10 @@ pub struct clg_arg {
     pub sampler: clg_sampler,
     /// Of which type a value is, a `clg_value_type`: 0 if it is not said.
     pub value_type: i32,
+    /// For memory: how many bytes belong to each work-item, or 0. The program then promises that the work-item with
+    /// `get_global_linear_id() == i` touches of this memory only the bytes from `i` times as many on, counted from the address that the
+    /// kernel gets. Launches with this promise for all memory that one of them writes can become one (`clg_finalize_options.fuse`).
+    pub elementwise: usize,
 }
 
 /// How a kernel uses a device global of its program.
@@ -267,6 +271,9 @@ pub(crate) unsafe fn fill_in(to: &mut ExecuteKernel<'_>, launch: &clg_launch) ->
         // What belongs to the argument before has no number of its own.
         count += usize::from(arg.kind != clg_arg_kind::CLG_ARG_ALSO_PARAMETER as i32);
         add_arg(to, arg).map_err(|failure| failure.within(format!("argument {}", count.saturating_sub(1))))?;
+        if arg.elementwise > 0 {
+            to.set_elementwise(count.saturating_sub(1), arg.elementwise);
+        }
     }
     // SAFETY: **caller**.
     let indirect = unsafe { pointers::list("launch->indirect", launch.indirect, launch.num_indirect) }?;

@@ -171,7 +171,7 @@ static void *misuse(void *seed) {
         int32_t mode = (int32_t)(next(&state) % 4);
         clg_global_use global = {any(&state, GLOBAL), next(&state) % 2, next(&state) % 2};
         clg_arg args[3] = {{(int32_t)(next(&state) % 16), 4, &number, range, any(&state, PARAMETER), any(&state, IMAGE), any(&state, SAMPLER),
-                            (int32_t)(next(&state) % 12)},
+                            (int32_t)(next(&state) % 12), next(&state) % 8 == 0 ? 4 : 0},
                            {.kind = CLG_ARG_VALUE, .size = 4, .data = &number},
                            {.kind = CLG_ARG_ALSO_PARAMETER, .parameter = any(&state, PARAMETER)}};
         clg_launch launch = {.kernel = any(&state, KERNEL), .args = args, .num_args = next(&state) % 4, .work_dim = (uint32_t)(next(&state) % 5),

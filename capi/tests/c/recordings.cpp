@@ -27,6 +27,17 @@ static void launches(const bench &all) {
     CHECK(graph.kind(node) == "kernel" && graph.label(node) == "scale");
     graph.replace(node, launch);
     on.kernel(launch).wait();
+    // Launches whose work-items promise to touch their own elements only.
+    clg::graph promised(queue);
+    for (unsigned by = 2; by < 5; by++) {
+        promised.kernel(scale, len, {clg::in_out(a).elementwise(4), by});
+    }
+    throws(CLG_INVALID, "`elementwise` of argument 1", [&] { promised.kernel(scale, len, {clg::in_out(a), clg::arg(4u).elementwise(4)}); });
+    clg_finalize_options now = {};
+    now.fuse = CLG_FUSE_NOW;
+    on.fill(a, uint32_t{1});
+    promised.finalize(now).submit(queue).wait();
+    CHECK(on.read(a).wait<uint32_t>() == std::vector<uint32_t>(len, 24));
 
     auto counted = clg::global::with_value("cpp::counted", uint32_t{5}), other = clg::global("cpp::other", 4);
     clg::program program(all.context,
