@@ -252,6 +252,7 @@ class Launch:
         up_to: _Triple | None = None,
         prints: bool = False,
         globals: _Globals | None = None,
+        elementwise: dict[int, int] | None = None,
     ) -> Self: ...
 
 @final
@@ -286,6 +287,7 @@ class Graph:
         up_to: _Triple | None = None,
         prints: bool = False,
         globals: _Globals | None = None,
+        elementwise: dict[int, int] | None = None,
         label: str | None = None,
         after: _After | None = None,
     ) -> Node: ...
@@ -300,6 +302,7 @@ class Graph:
         up_to: _Triple | None = None,
         prints: bool = False,
         globals: _Globals | None = None,
+        elementwise: dict[int, int] | None = None,
     ) -> None: ...
     def set_range(
         self, node: _NodeLike, global_size: _Triple, *, local_size: _Triple | None = None, offset: _Triple | None = None
@@ -582,6 +585,7 @@ class Queue:
         up_to: _Triple | None = None,
         prints: bool = False,
         globals: _Globals | None = None,
+        elementwise: dict[int, int] | None = None,
         after: _Events | None = None,
     ) -> Event: ...
     def copy(self, src: _Memory | _Image, dst: _Memory | _Image, *, after: _Events | None = None) -> Event: ...

@@ -99,7 +99,8 @@ impl Graph {
     /// is the size of a work-group (None: the driver chooses), and `offset` where global ids start. `up_to` is the
     /// largest range that `set_range` may set. `prints` says that the kernel calls `printf`. `globals` says which device
     /// globals of its program the kernel uses, as for arguments: `globals=[In(x), InOut(y)]`, or `()` for none; without
-    /// it the kernel counts as reading and writing all of them.
+    /// it the kernel counts as reading and writing all of them. `elementwise={0: 4}` promises that each work-item touches
+    /// of the memory of argument 0 only its own 4 bytes: the one with `get_global_linear_id() == i` those from `4 * i` on.
     ///
     /// An argument is `In(x)`, `Out(x)` or `InOut(x)` for memory and images; a numpy scalar, a record or bytes for a
     /// value; a `Param`; `Local(bytes)` or a pyopencl.LocalMemory; a pyopencl.Sampler; None for a null pointer. A plain
@@ -108,7 +109,7 @@ impl Graph {
     /// The program promises what OpenCL leaves to it: the kernel stays inside its memory and uses it as declared. The
     /// length of `x` is not known to the kernel.
     #[pyo3(signature = (kernel, global_size, *args, local_size=None, offset=None, up_to=None, prints=false, globals=None,
-                        label=None, after=None))]
+                        elementwise=None, label=None, after=None))]
     fn kernel(
         &self,
         kernel: &Bound<'_, PyAny>,
@@ -119,10 +120,12 @@ impl Graph {
         up_to: Option<&Bound<'_, PyAny>>,
         prints: bool,
         globals: Option<&Bound<'_, PyAny>>,
+        elementwise: Option<&Bound<'_, PyAny>>,
         label: Option<&str>,
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Node> {
-        let given = Given { kernel, global: global_size, args, local: local_size, offset, up_to, prints, globals };
+        let (global, local) = (global_size, local_size);
+        let given = Given { kernel, global, args, local, offset, up_to, prints, globals, elementwise };
         let launch = Launch::read(&given, self.scope())?;
         let node = options!(launch.node(&self.graph), label, node::after(after)?);
         // SAFETY: **kernel**: the program promises it, as with pyopencl.
@@ -134,7 +137,7 @@ impl Graph {
     /// Replaces the launch of a kernel node: arguments, ranges and parameters, of the same kernel. Edges stay.
     /// Executables get the change when they are updated (`Executable.update`).
     #[pyo3(signature = (node, kernel, global_size, *args, local_size=None, offset=None, up_to=None, prints=false,
-                        globals=None))]
+                        globals=None, elementwise=None))]
     fn replace_kernel(
         &self,
         node: &Bound<'_, PyAny>,
@@ -146,8 +149,10 @@ impl Graph {
         up_to: Option<&Bound<'_, PyAny>>,
         prints: bool,
         globals: Option<&Bound<'_, PyAny>>,
+        elementwise: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let given = Given { kernel, global: global_size, args, local: local_size, offset, up_to, prints, globals };
+        let (global, local) = (global_size, local_size);
+        let given = Given { kernel, global, args, local, offset, up_to, prints, globals, elementwise };
         let launch = Launch::read(&given, self.scope())?;
         let (replaces, launch) = (rust::Node::from_raw(node::raw(node)?), launch.node(&self.graph));
         // SAFETY: **kernel**: the program promises it, as with pyopencl.

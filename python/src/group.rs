@@ -22,13 +22,14 @@ pub(crate) struct Described {
     up_to: Option<Py<PyAny>>,
     prints: bool,
     globals: Option<Py<PyAny>>,
+    elementwise: Option<Py<PyAny>>,
 }
 
 #[pymethods]
 impl Described {
     #[new]
     #[pyo3(signature = (kernel, global_size, *args, local_size=None, offset=None, up_to=None, prints=false,
-                        globals=None))]
+                        globals=None, elementwise=None))]
     fn new(
         kernel: Py<PyAny>,
         global_size: Py<PyAny>,
@@ -38,8 +39,9 @@ impl Described {
         up_to: Option<Py<PyAny>>,
         prints: bool,
         globals: Option<Py<PyAny>>,
+        elementwise: Option<Py<PyAny>>,
     ) -> Self {
-        Self { kernel, global: global_size, args, local: local_size, offset, up_to, prints, globals }
+        Self { kernel, global: global_size, args, local: local_size, offset, up_to, prints, globals, elementwise }
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
@@ -52,7 +54,8 @@ impl Described {
         visit.call(&self.kernel)?;
         visit.call(&self.global)?;
         visit.call(&self.args)?;
-        [&self.local, &self.offset, &self.up_to, &self.globals].into_iter().try_for_each(|object| visit.call(object))
+        let others = [&self.local, &self.offset, &self.up_to, &self.globals, &self.elementwise];
+        others.into_iter().try_for_each(|object| visit.call(object))
     }
 }
 
@@ -61,7 +64,7 @@ impl Described {
     fn read<'py>(&self, py: Python<'py>, graph: &Graph) -> PyResult<Launch<'py>> {
         let option = |object: &Option<Py<PyAny>>| object.as_ref().map(|object| object.bind(py).clone());
         let (local, offset, up_to) = (option(&self.local), option(&self.offset), option(&self.up_to));
-        let globals = option(&self.globals);
+        let (globals, elementwise) = (option(&self.globals), option(&self.elementwise));
         let given = Given {
             kernel: self.kernel.bind(py),
             global: self.global.bind(py),
@@ -71,6 +74,7 @@ impl Described {
             up_to: up_to.as_ref(),
             prints: self.prints,
             globals: globals.as_ref(),
+            elementwise: elementwise.as_ref(),
         };
         Launch::read(&given, graph.scope())
     }

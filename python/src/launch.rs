@@ -1,7 +1,7 @@
 //! Launches of kernels, for graphs and for queues.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyTuple};
+use pyo3::types::{PyDict, PyInt, PyTuple};
 use rust::{ExecuteKernel, Extent, Graph, Kernel, KernelNode, NdRange};
 
 use crate::arguments::{self, Argument, Globals};
@@ -19,6 +19,8 @@ pub(crate) struct Launch<'py> {
     up_to: Option<Sizes>,
     prints: bool,
     globals: Option<Globals>,
+    /// By argument, how many bytes belong to each work-item.
+    elementwise: Vec<(usize, usize)>,
 }
 
 /// What a launch is read from.
@@ -31,6 +33,7 @@ pub(crate) struct Given<'a, 'py> {
     pub(crate) up_to: Option<&'a Bound<'py, PyAny>>,
     pub(crate) prints: bool,
     pub(crate) globals: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) elementwise: Option<&'a Bound<'py, PyAny>>,
 }
 
 /// One to three sizes.
@@ -100,6 +103,7 @@ impl<'py> Launch<'py> {
             up_to: Sizes::option(given.up_to, "up_to")?,
             prints: given.prints,
             globals: arguments::globals(given.globals)?,
+            elementwise: elementwise(given.elementwise)?,
         })
     }
 
@@ -121,6 +125,7 @@ impl<'py> Launch<'py> {
         if let Some(globals) = &self.globals {
             node = globals.give_node(node);
         }
+        let node = self.elementwise.iter().fold(node, |node, (argument, bytes)| node.elementwise(*argument, *bytes));
         self.arguments.iter().fold(node, |node, argument| argument.give_node(node))
     }
 
@@ -154,12 +159,32 @@ impl<'py> Launch<'py> {
         if let Some(globals) = &self.globals {
             globals.give_launch(&mut launch);
         }
+        for (argument, bytes) in &self.elementwise {
+            launch.set_elementwise(*argument, *bytes);
+        }
         self.arguments.iter().for_each(|argument| argument.give_launch(&mut launch));
         waits.iter().for_each(|event| {
             launch.set_wait_event(event);
         });
         launch
     }
+}
+
+/// Reads which bytes of memory belong to each work-item.
+fn elementwise(object: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<(usize, usize)>> {
+    let Some(object) = object else { return Ok(Vec::new()) };
+    let wrong = |object: &Bound<'_, PyAny>| {
+        let what = "`elementwise` gives numbers of bytes to numbers of arguments";
+        if is_whole(object) {
+            invalid(format!("{what}, not {object}"))
+        } else {
+            wrong_type(format!("{what}, not {}", type_of(object)))
+        }
+    };
+    let dict =
+        object.cast::<PyDict>().map_err(|_| wrong_type(format!("`elementwise` is a dict, not {}", type_of(object))))?;
+    let number = |object: Bound<'_, PyAny>| object.extract::<usize>().map_err(|_| wrong(&object));
+    dict.iter().map(|(argument, bytes)| Ok((number(argument)?, number(bytes)?))).collect()
 }
 
 /// Another range for a kernel node.

@@ -142,7 +142,7 @@ impl Queue {
 
     /// Launches a kernel: see `Graph.kernel`. A queue that executes takes no Param.
     #[pyo3(signature = (kernel, global_size, *args, local_size=None, offset=None, up_to=None, prints=false, globals=None,
-                        after=None))]
+                        elementwise=None, after=None))]
     fn kernel(
         &self,
         kernel: &Bound<'_, PyAny>,
@@ -153,9 +153,11 @@ impl Queue {
         up_to: Option<&Bound<'_, PyAny>>,
         prints: bool,
         globals: Option<&Bound<'_, PyAny>>,
+        elementwise: Option<&Bound<'_, PyAny>>,
         after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Event> {
-        let given = Given { kernel, global: global_size, args, local: local_size, offset, up_to, prints, globals };
+        let (global, local) = (global_size, local_size);
+        let given = Given { kernel, global, args, local, offset, up_to, prints, globals, elementwise };
         let launch = Launch::read(&given, self.scope())?;
         let waits = wait_list(after)?;
         let mut launch = launch.enqueue(&waits);

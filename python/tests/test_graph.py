@@ -399,3 +399,25 @@ def test_a_detached_submission_is_recorded(queue, graph, buffer):
         assert executable.submit_detached(recorder) is None
         read = recorder.read(memory, np.int32)
     assert len(recording) == 2 and recording.finalize().submit()[read].tolist() == [7] * 4
+
+
+def test_promises_of_work_items_are_part_of_a_launch(graph, queue, kernels, buffer):
+    memory = buffer(np.ones(64, np.float32))
+    out = buffer(np.zeros(64, np.float32))
+    for by in (2, 3, 4):
+        graph.kernel(kernels.scale, 64, In(memory), Out(out), np.float32(by), elementwise={0: 4, 1: 4})
+        graph.kernel(kernels.scale, 64, In(out), Out(memory), np.float32(by), elementwise={1: 4, 0: 4})
+    read = graph.read(memory, np.float32)
+    assert graph.finalize(fuse="now").submit()[read].tolist() == [24.0**2] * 64
+    recorder = clgraph.Queue(queue)
+    with clgraph.Graph(recorder) as recording:
+        recorder.kernel(kernels.scale, 64, In(memory), Out(out), np.float32(2), elementwise={0: 4, 1: 4})
+    assert len(recording) == 1
+    launch = (kernels.scale, 64, In(memory), Out(out), np.float32(2))
+    for wrong in ({2: 4}, {0: 0}, {5: 4}, {-1: 4}, {0: -4}):
+        with pytest.raises(clgraph.InvalidError):
+            graph.kernel(*launch, elementwise=wrong)
+    for wrong in ([0, 4], {0: "4"}, {"out": 4}, 4):
+        with pytest.raises(TypeError):
+            graph.kernel(*launch, elementwise=wrong)
+    assert len(graph) == 7
