@@ -144,7 +144,11 @@ fn a_chain_of_many_work_items_is_one_launch_and_changes_the_same_bytes() {
         unsafe { node.add() }.unwrap();
     }
     let report = field.compare(&graph, Path::Auto);
-    assert_eq!(forms(&report), [(6, FusedForm::EachItem), (5, FusedForm::EachItem), (5, FusedForm::EachItem)], "{report}");
+    assert_eq!(
+        forms(&report),
+        [(6, FusedForm::EachItem), (5, FusedForm::EachItem), (5, FusedForm::EachItem)],
+        "{report}"
+    );
 }
 
 /// Rule Z4: what another work-item could touch keeps launches apart.
@@ -297,7 +301,10 @@ fn few_work_items_are_fused_too() {
         (0..12).for_each(|at| _ = unsafe { field.node(&graph, at * 4).range(items).add() }.unwrap());
         let report = field.compare(&graph, Path::Auto);
         assert_eq!(report.fused.iter().map(|of| of.nodes.len()).collect::<Vec<_>>(), [12], "{report}");
-        assert_eq!(report.fused[0].form == FusedForm::EachItem, items == 8192 || (items == 1000 && !by_one_item(&report)));
+        assert_eq!(
+            report.fused[0].form == FusedForm::EachItem,
+            items == 8192 || (items == 1000 && !by_one_item(&report))
+        );
     }
 }
 

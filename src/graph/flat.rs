@@ -122,7 +122,14 @@ impl Flat {
             let id = KernelId(tables.kernels.len() as u32);
             tables.ir.kernels.push(KernelDecl { name: kernel.shared_name(), built: true, checked: true });
             tables.kernels.push(kernel);
-            commands.push(Some(Command::Kernel { kernel: id, args, grid, bound: None, prints: false, elementwise: None }));
+            commands.push(Some(Command::Kernel {
+                kernel: id,
+                args,
+                grid,
+                bound: None,
+                prints: false,
+                elementwise: None,
+            }));
             labels.push(Some(label));
         }
         let Fused { ir, origins } = chains.write(&tables.ir, &commands)?;

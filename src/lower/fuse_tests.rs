@@ -46,7 +46,8 @@ impl Written {
         let kernel = Command::Kernel { kernel: KernelId(0), args, grid, bound: None, prints: false, elementwise: None };
         let node = self.push(kernel, &[(memory, Mode::ReadWrite)], after);
         let needs = vec![Need::Memory(ViewId(memory)), Need::Value(0, vec![number; 4]), Need::Size(8)];
-        self.pieces.insert(NodeId(node), Piece { program, needs, constant: Vec::new(), in_turn: true, each_item: None });
+        self.pieces
+            .insert(NodeId(node), Piece { program, needs, constant: Vec::new(), in_turn: true, each_item: None });
         node
     }
 

@@ -204,7 +204,8 @@ fn command(
         return record_command(recording, &of.translate(&mut Resolver { values, bindings: None })?);
     };
     let object = values.object(index, *kernel, *args)?.shared();
-    let launch = Command::Kernel { kernel: &*object, args: (), grid: *grid, bound: None, prints: false, elementwise: None };
+    let launch =
+        Command::Kernel { kernel: &*object, args: (), grid: *grid, bound: None, prints: false, elementwise: None };
     let handle = record_command(recording, &launch);
     objects.0.push(Some(object));
     handle
