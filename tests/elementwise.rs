@@ -37,6 +37,7 @@ const SOURCE: &str = "
                + 32 * get_local_linear_id() + get_enqueued_local_size(1);
     }
     kernel void wide(global float4 *x, global const float *y) { x[AT] = x[AT].yzwx + y[AT]; }
+    kernel void over(global const float *x, global float *y, float by) { y[AT] = x[AT] * 0.75f + by; }
     kernel void shifted(global float *x, global const float *y) { x[AT] += y[(AT + 1) % 512]; }
 ";
 
@@ -60,7 +61,7 @@ impl Field {
         let bench = Bench::new();
         let options = if bench.queue.device().caps().version.major >= 3 { "-cl-std=CL3.0" } else { "-cl-std=CL2.0" };
         let program = ProgramBuilder::new(&bench.queue).options(options).source(SOURCE).unwrap();
-        let names = ["scale", "blend", "where_am_i", "groups", "wide", "shifted"];
+        let names = ["scale", "blend", "where_am_i", "groups", "wide", "shifted", "over"];
         let kernels = names.iter().map(|name| program.kernel(name).unwrap()).collect();
         let buffers = [(); 3].map(|()| Buffer::new(&bench.queue, LEN * 4).unwrap());
         let from: Vec<f32> = (0..512).map(|i| i as f32 * 0.11).collect();
@@ -249,6 +250,28 @@ fn parts_of_a_buffer_have_to_start_at_the_same_byte() {
         unsafe { node.add() }.unwrap();
     }
     assert_eq!(forms(&field.compare(&graph, Path::Auto)), [(2, FusedForm::EachItem)]);
+}
+
+/// Rules Z4, M3: allocations of the graph may share bytes, and then are the same memory only if they start at the same byte.
+#[test]
+fn memory_of_the_graph_that_shares_bytes_is_the_same_memory() {
+    let field = Field::new();
+    let (over, [a, b, _]) = (&field.kernels[6], &field.buffers);
+    let graph = field.bench.graph();
+    let mut last = graph.alloc::<f32>(LEN).add().unwrap();
+    graph.copy(&a.slice(..LEN).unwrap(), &last).add().unwrap();
+    for number in 0..30 {
+        let next = graph.alloc::<f32>(LEN + number % 3 * 1024).add().unwrap();
+        let node = graph.kernel(over).read(&last).write(&next).arg(number as f32).range(LEN);
+        // SAFETY: as above.
+        unsafe { node.elementwise(0, 4).elementwise(1, 4).add() }.unwrap();
+        graph.free(&last).add().unwrap();
+        last = next;
+    }
+    graph.copy(&last.slice(..LEN).unwrap(), &b.slice(..LEN).unwrap()).add().unwrap();
+    let report = field.compare(&graph, Path::Replay);
+    assert!(report.fused.iter().all(|of| of.form == FusedForm::EachItem), "{report}");
+    assert!(report.fused.iter().map(|of| of.nodes.len()).sum::<usize>() > 10, "{report}");
 }
 
 /// Rules Z4, K7, N3: promises are those of launches in sub-graphs, loops and command groups, of launches that were recorded or replaced.
