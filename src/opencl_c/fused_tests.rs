@@ -416,7 +416,7 @@ fn own_words_cannot_be_macros() {
             assert!(is_own || super::words::is_keyword(word), "{word}");
         }
         let (text, kernel) = repeating();
-        let dialect = Dialect { form, size_beyond: 1, vectorizes: false, inlines: true };
+        let dialect = Dialect { form, size_beyond: 1, vectorizes: false };
         let all = fused(text, &read(text), dialect, &[kernel], true);
         let (_, own) = all.split_once("#undef get_num_groups\n").unwrap();
         for hints in own.lines().filter_map(|line| line.trim().strip_prefix("#pragma ")) {
