@@ -13,7 +13,7 @@
 //! }
 //! ```
 //!
-//! Launches that come again and again are a loop ([`rolled`]). Arguments that differ from turn to turn are in tables, which one
+//! Launches that come again and again are a loop (`fused/rolled.rs`). Arguments that differ from turn to turn are in tables, which one
 //! work-item has in private memory, and a work-group in local memory:
 //!
 //! ```text
