@@ -387,6 +387,8 @@ fn swept(share: &str, seed: u64) -> (usize, usize, String, String) {
 fn a_call_that_fails_is_a_clean_error_wherever_it_is() {
     let (begin, shares) = (Instant::now(), std::thread::available_parallelism().map_or(1, |cores| cores.get().min(4)));
     let seed = seed();
+    // At once: a driver may end the process.
+    writeln!(std::io::stdout(), "sweep: seed {seed}").unwrap();
     let all: Vec<_> = std::thread::scope(|scope| {
         let children: Vec<_> =
             (0..shares).map(|at| scope.spawn(move || swept(&format!("{at} of {shares}"), seed))).collect();
