@@ -3,7 +3,8 @@
 //! A job calls a driver's compiler, which may take long, or never return. Then it costs this one thread: no other job is taken. The end
 //! of the process waits for a job, because compilers crash when they are torn down at work.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::process;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,9 @@ const BUSY: u8 = 1;
 /// The process ends: no job is taken.
 const OVER: u8 = 2;
 
+/// The process whose thread runs the job: a forked child has the state, and no such thread.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
 /// How long the end of the process waits for a job, at most.
 const AT_THE_END: Duration = Duration::from_secs(10);
 
@@ -25,6 +29,7 @@ pub(crate) fn run(job: impl FnOnce() + Send + 'static) -> bool {
     if STATE.compare_exchange(IDLE, BUSY, Ordering::AcqRel, Ordering::Relaxed).is_err() {
         return false;
     }
+    PROCESS.store(process::id(), Ordering::Relaxed);
     // What is asked for last is called first. A compiler makes things of its own at its first build, which the end of the process
     // would tear down before it calls a handler that is older than they are.
     process_end::on_end(wait);
@@ -46,6 +51,9 @@ pub(crate) fn run(job: impl FnOnce() + Send + 'static) -> bool {
 
 /// Waits for the job that runs, because the process ends, and takes no more jobs.
 extern "C" fn wait() {
+    if PROCESS.load(Ordering::Relaxed) != process::id() {
+        return;
+    }
     let until = Instant::now() + AT_THE_END;
     while STATE.compare_exchange(IDLE, OVER, Ordering::AcqRel, Ordering::Acquire) == Err(BUSY) {
         if Instant::now() >= until {
