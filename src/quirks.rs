@@ -215,7 +215,7 @@ pub(crate) fn vectorizes_loops_rightly(caps: &Caps) -> bool {
 
 /// PoCL on a CPU (3.1, 7.1), Intel's CPU runtime (2026.2) and rusticl (Mesa 26.2): sixty random programs each gave the same bits fused
 /// and not. The compiler of PoCL 6.0 ends the process at some programs ("Instruction Combining did not reach a fixpoint"), which no call
-/// can catch. On NVIDIA (580) three of four runs of 30 or 40 random programs gave other values from floating point; the cause is not known.
+/// can catch. On NVIDIA (580) seven of twelve runs of 40 random programs gave other values from floating point: see `docs/drivers.md`.
 /// For all other drivers the answer is unknown, and this function returns `false`.
 ///
 /// Returns whether launches are fused that the program does not ask to fuse.
