@@ -332,14 +332,15 @@ impl DriverEvent {
     /// Returns the execution status of the command.
     pub(crate) fn status(&self) -> Result<CommandStatus, DriverError> {
         let Ok(core) = Core::get() else { return Ok(CommandStatus::Complete) };
-        let complete = self.shared().map(|shared| &shared.complete);
-        if complete.is_some_and(|complete| complete.load(Ordering::Acquire)) {
-            return Ok(CommandStatus::Complete);
-        }
+        // First, because its place in the queue becomes complete also when the command has failed.
         if let Some(deferred) = self.deferred()
             && let Some(status) = deferred.status()?
         {
             return Ok(status);
+        }
+        let complete = self.shared().map(|shared| &shared.complete);
+        if complete.is_some_and(|complete| complete.load(Ordering::Acquire)) {
+            return Ok(CommandStatus::Complete);
         }
         let status = info::value::<cl_int>(
             "clGetEventInfo",
@@ -528,5 +529,25 @@ impl Drop for Gate {
             queue.remove_apart(&self.event);
         }
         self.closed = None;
+    }
+}
+
+#[cfg(test)]
+mod on_a_device {
+    use super::*;
+    use crate::cl::objects::device::best_device;
+
+    /// Its place becomes complete, and others who have the same event ask for it.
+    #[test]
+    fn a_command_that_failed_stays_failed_when_its_place_is_seen_to_be_complete() {
+        let context = Context::new(&[best_device().unwrap()]).unwrap();
+        let gate = Gate::closed(&context).unwrap();
+        let (theirs, deferred) = (gate.event().clone(), DeferredCommand::new(gate.event().foreign()));
+        let status = Status(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+        deferred.ended(Err(DriverError::new(COMMAND, status)));
+        drop(gate);
+        assert_eq!(theirs.status().unwrap(), CommandStatus::Complete);
+        assert_eq!(deferred.event().status().unwrap(), CommandStatus::Failed(status));
+        assert!(deferred.event().wait().is_err());
     }
 }
