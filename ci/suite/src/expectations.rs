@@ -20,6 +20,9 @@ pub struct Expectations {
     /// Test programs that run on the machine's own driver alone.
     #[serde(default)]
     own: Vec<String>,
+    /// Test programs that take longest.
+    #[serde(default)]
+    long: Vec<String>,
 }
 
 #[derive(Clone, Deserialize)]
@@ -202,6 +205,11 @@ impl Expectations {
     /// Whether a program says the same on every driver.
     pub fn runs_on_own(&self, program: &str) -> bool {
         self.own.iter().any(|name| name == program)
+    }
+
+    /// Whether a program is one of those that take longest.
+    pub fn is_long(&self, program: &str) -> bool {
+        self.long.iter().any(|name| name == program)
     }
 
     /// What may be left out on a driver.

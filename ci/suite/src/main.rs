@@ -15,7 +15,6 @@ mod with;
 use std::error::Error;
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::time::Instant;
 
 use binaries::Binaries;
 use clap::Parser;
@@ -62,14 +61,8 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
         return on_this_machine(&root, &expectations, &binaries);
     }
     println!("{} test programs on {}", binaries.tests.len(), names.join(", "));
-    let mut outcomes = Vec::new();
-    for name in &names {
-        let driver = expectations.driver(name)?;
-        let begin = Instant::now();
-        let outcome = runs::of_driver(&root, driver, &expectations, &binaries);
-        println!("{name}: {} s", begin.elapsed().as_secs());
-        outcomes.push(outcome);
-    }
+    let drivers = names.iter().map(|name| expectations.driver(name)).collect::<Result<Vec<_>, _>>()?;
+    let outcomes = runs::of_drivers(&root, &drivers, &expectations, &binaries)?;
     let mut good = true;
     for (host, guest) in together::pairs(&root, &names) {
         println!("{host} and {guest} in one process");
@@ -109,9 +102,12 @@ fn on_this_machine(root: &Path, expectations: &Expectations, binaries: &Binaries
     if runs.len() == 1 {
         println!("(once: it has no command buffers that clgraph can use)");
     }
-    let outcome = runs::of_driver(root, &driver, expectations, binaries);
-    let (lines, good) = told(&outcome, expectations);
-    println!("\n{}", lines.join("\n"));
+    let mut good = true;
+    for outcome in runs::of_drivers(root, &[&driver], expectations, binaries)? {
+        let (lines, as_expected) = told(&outcome, expectations);
+        println!("\n{}", lines.join("\n"));
+        good &= as_expected;
+    }
     Ok(good)
 }
 
@@ -134,7 +130,7 @@ fn told(outcome: &Outcome, expectations: &Expectations) -> (Vec<String>, bool) {
         let fact = listed.iter().find(|listed| listed.test == skip.test).map_or("not listed", |listed| &listed.fact);
         format!("    skipped: {}{} ({}): {fact}", skip.test, skip.run, skip.reason)
     };
-    let mut lines = vec![format!("{}: {}", outcome.driver, outcome.sum())];
+    let mut lines = vec![format!("{}: {} ({} s of programs)", outcome.driver, outcome.sum(), outcome.took.as_secs())];
     lines.extend(outcome.notes.iter().map(|note| format!("    {note}")));
     lines.extend(outcome.failed.iter().map(|failure| format!("    failed: {failure}")));
     lines.extend(outcome.skipped.iter().map(skip));
@@ -171,13 +167,14 @@ mod tests {
         let mut outcome = Outcome {
             driver: "pocl60".to_owned(),
             passed: 312,
+            took: std::time::Duration::from_secs(75),
             skipped: [skipped(""), skipped(" with X=1")].into(),
             runs: vec![String::new(), " with X=1".to_owned()],
             ..Outcome::default()
         };
         let (lines, good) = told(&outcome, &expectations);
         let expected = [
-            "pocl60: 312 passed, 0 failed, 2 skipped",
+            "pocl60: 312 passed, 0 failed, 2 skipped (75 s of programs)",
             "    skipped: build::a (why): because",
             "    skipped: build::a with X=1 (why): because",
         ];
@@ -186,7 +183,7 @@ mod tests {
         outcome.skipped.pop_first();
         let (lines, good) = told(&outcome, &expectations);
         let expected = [
-            "pocl60: 312 passed, 1 failed, 1 skipped",
+            "pocl60: 312 passed, 1 failed, 1 skipped (75 s of programs)",
             "    failed: build::b with X=1",
             "    skipped: build::a with X=1 (why): because",
             "    unexpected: build::a is listed (why) and ran",

@@ -1,6 +1,7 @@
 //! What came of the tests on a driver.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// What came of all runs on a driver.
 #[derive(Default)]
@@ -12,6 +13,8 @@ pub struct Outcome {
     pub skipped: BTreeSet<Skipped>,
     /// The names of the runs that took place.
     pub runs: Vec<String>,
+    /// What its programs took, one after another.
+    pub took: Duration,
     /// What tests tell of themselves in passing.
     pub notes: BTreeSet<String>,
     /// What `clgraph devices --json` says.

@@ -22,36 +22,67 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// How often a program is tried that a driver ends by a fault of its own.
 const ATTEMPTS: usize = 5;
 
-/// Runs everything: once as it is, and what is not to run `once` for each set of variables. What cannot be run has failed.
-pub fn of_driver(root: &Path, driver: &Driver, expectations: &Expectations, binaries: &Binaries) -> Outcome {
-    let mut outcome = Outcome { driver: driver.name.clone(), ..Outcome::default() };
-    if !driver.own
-        && let Err(error) = with::check(root, &driver.name)
-    {
-        outcome.failed.push(format!("ci/with {}: {error}", driver.name));
+/// Runs everything on each of the drivers: once as it is, and what is not to run `once` for each set of variables. What cannot be
+/// run has failed.
+///
+/// All runs of all drivers are one list, from which as many programs run at once as there are cores, those that take longest first:
+/// so no core waits for the last program of a run.
+pub fn of_drivers(
+    root: &Path,
+    drivers: &[&Driver],
+    expectations: &Expectations,
+    binaries: &Binaries,
+) -> Result<Vec<Outcome>, Failure> {
+    let runs: Vec<Vec<Run>> = drivers.iter().map(|driver| driver.runs()).collect();
+    let mut outcomes: Vec<Outcome> =
+        drivers.iter().map(|driver| Outcome { driver: driver.name.clone(), ..Outcome::default() }).collect();
+    let caches = root.join("target").join(format!("cache-{}", std::process::id()));
+    let mut ons = Vec::new();
+    for ((&driver, runs), outcome) in drivers.iter().zip(&runs).zip(&mut outcomes) {
+        if !driver.own
+            && let Err(error) = with::check(root, &driver.name)
+        {
+            outcome.failed.push(format!("ci/with {}: {error}", driver.name));
+        }
+        for (at, run) in runs.iter().enumerate() {
+            // A process that a driver ends while it compiles may leave a cache that ends all later ones.
+            let cache = caches.join(format!("{}-{at}", driver.name.replace(' ', "-")));
+            fs::create_dir_all(&cache)?;
+            let on = On { root, driver, run, is_plain: at == 0, cache };
+            match on.begin(binaries, outcome) {
+                Ok(()) => ons.push(on),
+                Err(error) => outcome.failed.push(error.to_string()),
+            }
+        }
     }
-    // A process that a driver ends while it compiles may leave a cache that ends all later ones.
-    let cache = root.join("target").join(format!("cache-{}-{}", driver.name.replace(' ', "-"), std::process::id()));
-    for (at, run) in driver.runs().into_iter().enumerate() {
-        if let Err(error) = fs::create_dir_all(&cache) {
-            outcome.failed.push(format!("{}: {error}", cache.display()));
-            break;
+    let mut programs: Vec<(&On<'_>, &(String, PathBuf))> = ons
+        .iter()
+        .flat_map(|on| binaries.tests.iter().map(move |program| (on, program)))
+        .filter(|(on, (name, _))| {
+            (on.is_plain || !expectations.runs_once(name)) && (on.driver.own || !expectations.runs_on_own(name))
+        })
+        .collect();
+    programs.sort_by_key(|(_, (name, _))| !expectations.is_long(name));
+    let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(outcomes));
+    let work = || {
+        while let Some((on, (name, program))) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let begin = Instant::now();
+            let done = on.program(name, program);
+            let (driver, run, time) = (&on.driver.name, on.run.name(), begin.elapsed());
+            println!("{driver}{run}: {name}, {:.1} s", time.as_secs_f32());
+            let mut outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(outcome) = outcomes.iter_mut().find(|outcome| outcome.driver == *driver) else { continue };
+            outcome.took += time;
+            match done {
+                Ok(done) => outcome.add(done),
+                Err(error) => outcome.failed.push(format!("{name}{run}: {error}")),
+            }
         }
-        let programs = |(name, _): &&(String, PathBuf)| {
-            (at == 0 || !expectations.runs_once(name)) && (driver.own || !expectations.runs_on_own(name))
-        };
-        let programs: Vec<_> = binaries.tests.iter().filter(programs).collect();
-        let on = On { root, driver, run: &run, cache: &cache };
-        let done = on.programs(&programs, binaries, &mut outcome);
-        if let Err(error) = fs::remove_dir_all(&cache) {
-            println!("{}: {error}", cache.display());
-        }
-        if let Err(error) = done {
-            outcome.failed.push(error.to_string());
-            break;
-        }
-    }
-    outcome
+    };
+    let jobs = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| (0..jobs).for_each(|_| drop(scope.spawn(work))));
+    fs::remove_dir_all(&caches)?;
+    Ok(outcomes.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// A run on a driver.
@@ -59,42 +90,22 @@ struct On<'a> {
     root: &'a Path,
     driver: &'a Driver,
     run: &'a Run,
+    /// Without variables.
+    is_plain: bool,
     /// For compiled kernels.
-    cache: &'a Path,
+    cache: PathBuf,
 }
 
 impl On<'_> {
-    /// Runs test programs, as many at once as there are cores.
-    fn programs(
-        &self,
-        programs: &[&(String, PathBuf)],
-        binaries: &Binaries,
-        outcome: &mut Outcome,
-    ) -> Result<(), Failure> {
+    /// Looks whether the driver is what `drivers.toml` says, before its programs run.
+    fn begin(&self, binaries: &Binaries, outcome: &mut Outcome) -> Result<(), Failure> {
         let devices = self.devices(&binaries.clgraph)?;
         let wrong = unlike(&self.run.says, &said(best(&devices).unwrap_or(&serde_json::Value::Null)));
         outcome.failed.extend(wrong.iter().map(|wrong| format!("clgraph devices{}: {wrong}", self.run.name())));
-        // The plain run's.
-        if outcome.devices.is_null() {
+        if self.is_plain {
             outcome.devices = devices;
         }
         outcome.runs.push(self.run.name());
-        let (next, outcome) = (AtomicUsize::new(0), Mutex::new(outcome));
-        let work = || {
-            while let Some((name, program)) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let begin = Instant::now();
-                let done = self.program(name, program);
-                let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
-                match done {
-                    Ok(done) => outcome.add(done),
-                    Err(error) => outcome.failed.push(format!("{name}{}: {error}", self.run.name())),
-                }
-                let (driver, run, time) = (&self.driver.name, self.run.name(), begin.elapsed().as_secs_f32());
-                println!("{driver}{run}: {name}, {time:.1} s");
-            }
-        };
-        let jobs = thread::available_parallelism().map_or(1, usize::from);
-        thread::scope(|scope| (0..jobs).for_each(|_| drop(scope.spawn(work))));
         Ok(())
     }
 
@@ -148,7 +159,7 @@ impl On<'_> {
         };
         with.current_dir(self.root);
         without_variables(&mut with);
-        with.env("POCL_CACHE_DIR", self.cache);
+        with.env("POCL_CACHE_DIR", &self.cache);
         with.envs(self.run.with.iter().filter_map(|variable| variable.split_once('=')));
         with
     }
