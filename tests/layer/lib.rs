@@ -537,6 +537,28 @@ pub unsafe extern "C" fn clInitLayer(
     0
 }
 
+/// As [`clInitLayer`], which the newest loaders do not look for.
+///
+/// # Safety
+/// The loader calls it, as the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clInitLayerWithProperties(
+    count: u32,
+    target: *const usize,
+    count_ret: *mut u32,
+    layer: *mut *const usize,
+    _properties: *const u64,
+) -> i32 {
+    // SAFETY: as the caller promises.
+    unsafe { clInitLayer(count, target, count_ret, layer) }
+}
+
+/// See `CL/cl_layer.h`. What the wrappers need stays.
+#[unsafe(no_mangle)]
+pub extern "C" fn clDeinitLayer() -> i32 {
+    0
+}
+
 fn place_of(name: *const c_char) -> Option<usize> {
     // SAFETY: the tests give names that end with zero.
     let name = unsafe { CStr::from_ptr(name) }.to_str().ok()?;
