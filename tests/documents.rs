@@ -127,7 +127,8 @@ fn links_lead_to_files_and_headings() {
 
 /// Returns a path if the word is a path of this repository, and not one of a file that programs write.
 fn path_in(word: &str) -> Option<PathBuf> {
-    const FOLDERS: [&str; 9] = ["src", "docs", "tests", "examples", "ci", "benches", "kernels-cl", ".ci", "cl"];
+    const FOLDERS: [&str; 10] =
+        ["src", "docs", "tests", "examples", "ci", "benches", "kernels-cl", ".ci", "cl", "layer"];
     const MODULES: [&str; 8] = ["cl", "ffi", "exec", "plan", "graph", "ir", "record", "drawing"];
     let word = word.trim_start_matches("./").trim_end_matches([',', ':', ';']);
     let (first, rest) = word.split_once('/')?;
@@ -249,7 +250,7 @@ fn names<'a>(text: &'a str, begin: &str) -> BTreeSet<&'a str> {
 
 #[test]
 fn variables_of_the_environment_are_read_and_documented() {
-    let sources: String = files("src", ".rs").iter().map(read).collect();
+    let sources: String = ["src", "layer/src"].iter().flat_map(|at| files(at, ".rs")).map(read).collect();
     let tests: String = ["tests", "ci", "benches", ".ci"]
         .iter()
         .flat_map(|at| files(at, ""))
@@ -298,7 +299,7 @@ fn about(of: &str, sources: &str) -> String {
 
 #[test]
 fn items_of_the_crate_exist() {
-    let sources: String = files("src", ".rs").iter().map(read).collect();
+    let sources: String = ["src", "layer/src"].iter().flat_map(|at| files(at, ".rs")).map(read).collect();
     let exported: BTreeSet<&str> = {
         let lib = sources.split("pub use ").skip(1).filter_map(|rest| rest.split_once(';').map(|(list, _)| list));
         lib.flat_map(|list| list.split(|c: char| !c.is_alphanumeric() && c != '_')).collect()

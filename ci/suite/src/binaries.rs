@@ -35,20 +35,24 @@ struct Profile {
     test: bool,
 }
 
-/// Compiles the C programs.
-const COMPILE: [&str; 8] =
-    ["test", "--locked", "--quiet", "--package", "clgraph-capi", "--test", "c", "the_programs_compile"];
+/// Compiles the C programs: of the C library, and for the layer.
+const COMPILE: [[&str; 8]; 2] = [
+    ["test", "--locked", "--quiet", "--package", "clgraph-capi", "--test", "c", "the_programs_compile"],
+    ["test", "--locked", "--quiet", "--package", "clgraph-layer", "--test", "programs", "the_programs_compile"],
+];
 
 /// The packages whose tests run on drivers, with their features.
-const PACKAGES: [&str; 6] = ["--package", "clgraph", "--package", "clgraph-capi", "--features", "clgraph/cli"];
+const PACKAGES: [&str; 8] =
+    ["--package", "clgraph", "--package", "clgraph-capi", "--package", "clgraph-layer", "--features", "clgraph/cli"];
 
-/// Builds all tests of clgraph and of its C library. (Tests of documentation are no programs of their own: they run with
+/// Builds all tests of clgraph, of its C library and of its layer. (Tests of documentation are no programs of their own: they run with
 /// the default driver.)
 pub fn build(root: &Path) -> Result<Binaries, Failure> {
     // The C programs are compiled and linked here, because a driver's root may have no compiler.
-    for arguments in [["build", "--locked", "--package", "clgraph-capi"].as_slice(), &COMPILE] {
+    let library = ["build", "--locked", "--package", "clgraph-capi"];
+    for arguments in [library.as_slice()].into_iter().chain(COMPILE.iter().map(<[&str; 8]>::as_slice)) {
         if !command(root, "cargo").args(arguments).stdout(Stdio::null()).status()?.success() {
-            return Err("the C library or its tests do not build".into());
+            return Err("the C library, or programs in C, do not build".into());
         }
     }
     let arguments = [&["test", "--locked"], PACKAGES.as_slice(), &["--no-run", "--message-format=json"]].concat();

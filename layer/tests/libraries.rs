@@ -1,0 +1,35 @@
+//! What a library enqueues: CLBlast, which ./ci/setup installs.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::process::Command;
+
+use common::{REPORT, compiled, plain, run, with_layer};
+use expect_test::{Expect, expect};
+
+fn reports(operation: &str, expected: &Expect) {
+    let program = compiled("library.c", &["-l:libclblast.so.1", "-l:libOpenCL.so.1"]);
+    let alone = run(Command::new(&program).arg(operation).env_remove("OPENCL_LAYERS").env_remove(REPORT));
+    let said = with_layer(&program, &[operation], Some("1"));
+    assert_eq!(said.out, alone.out);
+    expected.assert_eq(&plain(&said.error));
+}
+
+/// Rule L5: a sum over a temporary buffer, which is made anew each time.
+#[test]
+fn temporary_memory_of_a_library_is_named() {
+    reports(
+        "asum",
+        &expect![[r#"
+        queue 1 (in order): 61 calls in 21 runs
+          run 1: 3 calls (3 kernels), then clFinish
+            XaxpyFastest, Xasum, XasumEpilogue
+            20 times
+            It can be captured. Each submission has to give:
+            - the memory in argument 0 of XasumEpilogue (call 3)
+            - the memory in argument 4 of Xasum (call 2)
+          1 other run came once.
+    "#]],
+    );
+}
