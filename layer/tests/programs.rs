@@ -312,6 +312,20 @@ fn a_report_that_cannot_be_written_is_said() {
     assert!(!said.error.contains("queue 1"), "{}", said.error);
 }
 
+/// Rule L2: a program whose standard error nobody reads ends as it does without the layer.
+#[test]
+fn a_report_that_nobody_reads_ends_no_program() {
+    for value in ["1", "yes"] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(program());
+        command.arg("waits").env("OPENCL_LAYERS", layer()).env(REPORT, value).stderr(writer);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{value}: {}", output.status);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), without_layer(&program(), &["waits"]).out);
+    }
+}
+
 /// Rule L2: loaders leave the second out, or the layer refuses it: see `tests/loader.rs`.
 #[test]
 fn the_layer_is_loaded_once() {

@@ -40,3 +40,33 @@ pub(super) fn is_privileged() -> bool {
     #[cfg(not(unix))]
     false
 }
+
+/// Does work that writes where nobody may read any more: then the write fails, and the program is not ended by SIGPIPE.
+pub(super) fn without_broken_pipes<T>(work: impl FnOnce() -> T) -> T {
+    #[cfg(unix)]
+    {
+        // SAFETY: sets of signals are plain data; each call has its own places, and is about this thread alone.
+        unsafe {
+            let (mut pipe, mut before, mut pending) = (std::mem::zeroed(), std::mem::zeroed(), std::mem::zeroed());
+            libc::sigemptyset(&raw mut pipe);
+            libc::sigaddset(&raw mut pipe, libc::SIGPIPE);
+            let waited = |pending: &mut libc::sigset_t| {
+                libc::sigpending(pending) == 0 && libc::sigismember(pending, libc::SIGPIPE) == 1
+            };
+            let had = waited(&mut pending);
+            let blocked = libc::pthread_sigmask(libc::SIG_BLOCK, &raw const pipe, &raw mut before) == 0;
+            let done = work();
+            if blocked {
+                // The one that the work has caused is taken away, or it would come when it is not blocked any more.
+                if !had && waited(&mut pending) {
+                    let mut signal = 0;
+                    libc::sigwait(&raw const pipe, &raw mut signal);
+                }
+                libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+            }
+            done
+        }
+    }
+    #[cfg(not(unix))]
+    work()
+}

@@ -7,7 +7,7 @@ use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
 
-use super::quietly;
+use super::{process, quietly};
 use crate::report::recorder::Recorder;
 use crate::report::text;
 use crate::settings::Report;
@@ -44,6 +44,8 @@ pub(super) fn record<T>(work: impl FnOnce(&mut Recorder) -> T) -> Option<T> {
     if done.is_none() {
         // What a panic has left half-done is not reported.
         WATCHES.store(false, Ordering::Release);
+        let text = "clgraph_layer: a fault of the layer's, which the lines above tell of: there is no report\n";
+        quietly(|| process::without_broken_pipes(|| say(text)));
     }
     done.flatten()
 }
@@ -65,12 +67,16 @@ pub(super) fn end() {
     }
     let generation = GENERATION.fetch_add(1, Ordering::AcqRel);
     let Some(recorder) = RECORDERS.get(generation).and_then(OnceLock::get) else { return };
-    let process = std::process::id();
-    let text = read(recorder, process).unwrap_or_else(|| {
-        format!("clgraph_layer: there is no report of process {process}: it ended while a call was written down\n")
+    let id = std::process::id();
+    let text = read(recorder, id).unwrap_or_else(|| {
+        format!("clgraph_layer: there is no report of process {id}: it ended while a call was written down\n")
     });
+    process::without_broken_pipes(|| deliver(&text));
+}
+
+fn deliver(text: &str) {
     let Some(Report::File(file)) = GOES.get() else {
-        say(&text);
+        say(text);
         return;
     };
     let written =

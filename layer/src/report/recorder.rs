@@ -111,7 +111,7 @@ pub(crate) struct Recorder {
     /// Of one call, so that each has memory.
     parts: Vec<(What, u32)>,
     pub(crate) left_out: LeftOut,
-    /// Functions that enqueue and are not in a loader's table: who asks for them gets the driver's.
+    /// Functions that enqueue, or set arguments, and are not in a loader's table: who asks for them gets the driver's.
     pub(crate) functions: Vec<String>,
     /// Calls that failed.
     pub(crate) failed: u64,
@@ -361,7 +361,7 @@ impl Recorder {
     pub(crate) fn function_was_asked_for(&mut self, name: &[u8]) {
         let name = String::from_utf8_lossy(&name[..name.len().min(limits::NAME)]);
         let known = self.functions.len() >= limits::FUNCTIONS || self.functions.iter().any(|known| *known == name);
-        if name.starts_with("clEnqueue") && !known {
+        if ["clEnqueue", "clSetKernelArg"].iter().any(|begin| name.starts_with(begin)) && !known {
             self.functions.push(name.into_owned());
         }
     }
