@@ -87,7 +87,6 @@ enum Source {
 pub(crate) struct LeftOut {
     /// Calls to queues, and by threads, that were too many.
     pub(crate) calls: u64,
-    pub(crate) queues: u64,
     /// How often handles were forgotten, because there were too many.
     pub(crate) handles: u64,
 }
@@ -194,7 +193,6 @@ impl Recorder {
 
     fn new_place(&mut self, handle: usize, references: Option<u32>) -> Option<usize> {
         if self.queues.len() == limits::QUEUES {
-            self.left_out.queues += 1;
             return None;
         }
         let at = self.queues.len();
