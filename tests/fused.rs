@@ -225,9 +225,12 @@ fn what_is_not_fused_says_why() {
             unsafe { graph.kernel(&kernel).read_write(&data).range(64).add() }.unwrap();
         }
     });
-    for (options, expected) in
-        [(Finalize::new().updatable(), WhyNotFused::Updatable), (Finalize::new().profiling(), WhyNotFused::Profiled)]
-    {
+    for (options, expected) in [
+        (Finalize::new().updatable().path(Path::Queues), WhyNotFused::Updatable),
+        (Finalize::new().updatable().path(Path::Native), WhyNotFused::Updatable),
+        (Finalize::new().updatable().profiling(), WhyNotFused::Profiled),
+        (Finalize::new().profiling(), WhyNotFused::Profiled),
+    ] {
         let report = two.finalize(options.fuse(Fuse::Now)).unwrap().report();
         assert_eq!(report.not_fused.iter().map(|of| of.why.clone()).collect::<Vec<_>>(), vec![expected; 2]);
         assert_eq!(report.fused, []);

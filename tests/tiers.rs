@@ -197,13 +197,9 @@ fn what_is_never_fused_says_so() {
     let x = bench.buffer(&[1; LEN]);
     let graph = bench.graph();
     add_steps(&graph, &step, &x, 4);
-    for options in [
-        Finalize::new().fuse(Fuse::Off),
-        auto().path(Path::Replay),
-        auto().autotune(false),
-        auto().updatable(),
-        auto().profiling(),
-    ] {
+    for options in
+        [Finalize::new().fuse(Fuse::Off), auto().path(Path::Replay), auto().autotune(false), auto().profiling()]
+    {
         let executable = graph.finalize(options.clone()).unwrap();
         assert_eq!(executable.report().fusing, FusingState::Off, "{options:?}");
     }

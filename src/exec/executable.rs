@@ -68,12 +68,13 @@ impl Executable {
             report.fusing = exec_state.tier.state(is_fused);
             match &exec_state.tier {
                 Tier::Ready { form, .. } if is_fused => {
-                    let of = &form.fixed.report;
+                    let of = &form.plan.fixed.report;
                     report = Report { tuning: report.tuning, fusing: report.fusing, ..of.clone() };
                 }
-                Tier::Ready { form, stays: false } => report.fused.clone_from(&form.fixed.report.fused),
+                Tier::Ready { form, stays: false, .. } => report.fused.clone_from(&form.plan.fixed.report.fused),
                 Tier::Ended(_, why) => report.not_fused.clone_from(why),
-                Tier::Off | Tier::Waiting(_) | Tier::Building(_) | Tier::Ready { stays: true, .. } => {}
+                Tier::Waiting(of) | Tier::Building(of) => report.not_fused.extend_from_slice(&of.lost),
+                Tier::Off | Tier::Ready { stays: true, .. } => {}
             }
             let values = &exec_state.values;
             for of in &mut report.loops {

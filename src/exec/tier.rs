@@ -7,25 +7,56 @@
 //! | ready: the autotuner tries the fused form among the program's submissions | stays, as a strategy like any other, or ended |
 //! | ended: the executable costs as much as one that was never to be fused | |
 //!
+//! With [`Fuse::Now`](crate::Fuse::Now), an executable that can be updated is built to be ready, and the fused form is pinned: it is
+//! taken without a trial.
+//!
+//! The fused form follows updates (`update/following.rs`). An update that it cannot follow takes it away: then the state is waiting again,
+//! each time for twice as long, so that an executable that is updated so again and again is not built again and again.
+//!
 //! The fused form has a plan of its own, and the executable's memory, results and host functions. A submission takes its form under
 //! the lock of the executable's state, so it is one or the other as a whole.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::exec::build::fuse::Layout;
 use crate::exec::build::values::Values;
 use crate::exec::finalized::Finalized;
+use crate::graph::edit::undo::Edit;
+use crate::graph::{Index, Tables};
 use crate::plan::{Path, Strategy};
 use crate::report::fused::{FusingState, NotFusedReport};
 
-/// An executable's fused form.
+/// What is fixed of an executable's fused form.
 pub(in crate::exec) struct FusedPlan {
     pub(in crate::exec) fixed: Finalized,
-    pub(in crate::exec) values: Arc<Values>,
+    /// Where the executable's planned nodes are.
+    pub(in crate::exec) layout: Layout,
+    /// By node of the form: its step.
+    pub(in crate::exec) step_of: Vec<Option<u32>>,
 }
 
-/// The fused form, or why there is none.
-pub(in crate::exec) type Built = Result<FusedPlan, (FusingState, Vec<NotFusedReport>)>;
+/// An executable's fused form.
+pub(in crate::exec) struct Form {
+    pub(in crate::exec) plan: Arc<FusedPlan>,
+    pub(in crate::exec) values: Arc<Values>,
+    /// Made at the first update of more than values.
+    pub(in crate::exec) index: Option<Index>,
+    /// It is empty between updates.
+    pub(in crate::exec) edit: Edit,
+    /// By chain and argument: how many of those that share it an update has changed. All are 0 between updates.
+    pub(in crate::exec) counts: Vec<Vec<u32>>,
+}
+
+impl Form {
+    pub(in crate::exec) fn new(plan: FusedPlan, values: Values) -> Self {
+        let counts = plan.layout.chains.iter().map(|chain| vec![0; chain.sharers.len()]).collect();
+        Self { plan: Arc::new(plan), values: Arc::new(values), index: None, edit: Edit::default(), counts }
+    }
+}
+
+/// A fused form that was built, with the executable's values of which it was made; or why there is none.
+pub(in crate::exec) type Built = Result<(Form, Arc<Tables>), (FusingState, Vec<NotFusedReport>)>;
 
 /// How the fused form is submitted.
 pub(in crate::exec) const FUSED: Strategy = Strategy { path: Path::Replay, chunk: 0, queues: 0, fused: true };
@@ -40,8 +71,10 @@ pub(in crate::exec) enum Tier {
     Building(Waiting),
     /// Submissions try it, or use it. Whether it was the fastest in its first trial: then it is a strategy like any other.
     Ready {
-        form: Arc<FusedPlan>,
+        form: Box<Form>,
         stays: bool,
+        /// How it is built again when an update has taken it away.
+        again: Waiting,
     },
     Ended(FusingState, Vec<NotFusedReport>),
 }
@@ -53,7 +86,31 @@ pub(in crate::exec) struct Waiting {
     pub(in crate::exec) after: Option<u64>,
     /// Has it built. It is called without a lock.
     pub(in crate::exec) build: Arc<dyn Fn() + Send + Sync>,
+    /// Whether it is taken without a trial.
+    pub(in crate::exec) is_pinned: bool,
+    /// How many updates have taken it away, and the last one's reason.
+    pub(in crate::exec) losses: u32,
+    pub(in crate::exec) lost: Vec<NotFusedReport>,
 }
+
+impl Waiting {
+    pub(in crate::exec) fn new(after: Option<u64>, is_pinned: bool, build: Arc<dyn Fn() + Send + Sync>) -> Self {
+        Self { after, build, is_pinned, losses: 0, lost: Vec::new() }
+    }
+
+    /// Returns when it is built again, after an update has taken it away when submissions had taken `spent` nanoseconds.
+    pub(in crate::exec) fn after_loss(mut self, spent: u64, lost: Vec<NotFusedReport>) -> Self {
+        let build = BUILD.load(Ordering::Relaxed);
+        let first = if self.is_pinned { 0 } else { build * WORTH };
+        // Each time twice as long.
+        let more = if self.losses == 0 { first } else { build.saturating_mul(WORTH << self.losses.min(MOST_DOUBLED)) };
+        self.losses = self.losses.saturating_add(1);
+        Self { after: Some(spent.saturating_add(more)), lost, ..self }
+    }
+}
+
+/// How often the time until it is built again is doubled at most.
+const MOST_DOUBLED: u32 = 20;
 
 /// How long the last build took, in nanoseconds; before the first one, a guess.
 static BUILD: AtomicU64 = AtomicU64::new(500_000_000);
@@ -97,6 +154,7 @@ impl Tier {
     pub(in crate::exec) fn state(&self, is_taken: bool) -> FusingState {
         match self {
             Self::Off => FusingState::Off,
+            Self::Waiting(Waiting { losses: 1.., .. }) => FusingState::Outdated,
             Self::Waiting(_) => FusingState::Waiting,
             Self::Building(_) => FusingState::Building,
             Self::Ready { .. } if is_taken => FusingState::Taken,
@@ -105,5 +163,30 @@ impl Tier {
             Self::Ready { .. } => FusingState::Trying,
             Self::Ended(state, _) => *state,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rule Z5
+    #[test]
+    fn each_loss_makes_the_next_build_wait_twice_as_long() {
+        let waiting = |is_pinned| Waiting::new(None, is_pinned, Arc::new(|| {}));
+        for is_pinned in [false, true] {
+            let (mut all, mut last) = (waiting(is_pinned), 0);
+            for loss in 0..40 {
+                all = all.after_loss(1000, Vec::new());
+                let after = all.after.unwrap_or_default() - 1000;
+                assert!(loss == 0 || after >= last, "{after} after {last}");
+                assert!(loss == 0 || is_pinned || after > 0);
+                assert_eq!(loss == 0 && is_pinned, after == 0, "a pinned form is built again at once, the first time");
+                assert_eq!(Tier::Waiting(all.clone()).state(false), FusingState::Outdated);
+                last = after;
+            }
+        }
+        let again = waiting(false).after_loss(u64::MAX - 1, Vec::new());
+        assert!(!Tier::Waiting(again).is_due(u64::MAX - 1));
     }
 }

@@ -94,8 +94,9 @@ impl Flat {
         Some((Self::of(Arc::new(tables), origins), loops.into_iter().collect(), places))
     }
 
-    /// Writes fused kernels in the places of chains. Returns `None` if there are none, or if a table is full.
-    pub(crate) fn fused(&self, chains: &Chains, built: Vec<Option<FusedChain>>) -> Option<Self> {
+    /// Writes fused kernels in the places of chains. Returns the graph, and by its nodes, which nodes each one was. `None` if there are
+    /// no kernels, or if a table is full.
+    pub(crate) fn fused(&self, chains: &Chains, built: Vec<Option<FusedChain>>) -> Option<(Self, Vec<Vec<NodeId>>)> {
         if built.iter().all(Option::is_none) {
             return None;
         }
@@ -134,7 +135,16 @@ impl Flat {
         }
         let Fused { ir, origins } = chains.write(&tables.ir, &commands)?;
         tables.ir = ir;
-        (tables.groups, tables.group_of) = (Vec::new(), FxHashMap::default());
+        let alone = |(new, of): (u32, &Vec<NodeId>)| match of.as_slice() {
+            [old] => Some((NodeId(new), *self.tables.group_of.get(old)?)),
+            _ => None,
+        };
+        // A launch of a group that was fused changes in no other way than others.
+        tables.group_of = if tables.groups.is_empty() {
+            FxHashMap::default()
+        } else {
+            (0..).zip(&origins).filter_map(alone).collect()
+        };
         let first = |of: &Vec<NodeId>| of.first().copied().unwrap_or(NodeId(0));
         let old = std::mem::take(&mut tables.labels);
         let first_of = chains.chains.iter().enumerate().filter_map(|(at, chain)| Some((*chain.launches.first()?, at)));
@@ -147,8 +157,8 @@ impl Flat {
             };
             tables.labels.extend(label.map(|label| (new, label)));
         }
-        let origins = origins.iter().map(|of| self.origins.of(first(of)));
-        Some(Self::of(Arc::new(tables), Origins(Some(origins.collect()))))
+        let here = origins.iter().map(|of| self.origins.of(first(of)));
+        Some((Self::of(Arc::new(tables), Origins(Some(here.collect()))), origins))
     }
 
     /// Returns the graph with the memory that an executable has placed for its allocations, whose tables have the same views.

@@ -348,6 +348,18 @@ impl Ir {
         self.nodes[node.index()] = NodeData { command: Command::Empty, accesses: Span::default() };
     }
 
+    /// Forgets arguments that no command has any more, and the uses of memory of some nodes, and of no nodes.
+    pub(crate) fn forget(&mut self, args: impl Iterator<Item = Span>, nodes: impl Iterator<Item = NodeId>) {
+        args.for_each(|span| self.args_mut(span).fill(Arg::Local(0)));
+        nodes.for_each(|node| self.nodes[node.index()].accesses = Span::default());
+        let all = std::mem::take(&mut self.accesses);
+        for node in &mut self.nodes {
+            let start = self.accesses.len() as u32;
+            self.accesses.extend_from_slice(node.accesses.of(&all));
+            node.accesses = Span { start, end: self.accesses.len() as u32 };
+        }
+    }
+
     /// Returns the range of a kernel.
     pub(crate) fn grid_mut(&mut self, node: NodeId) -> Option<&mut Grid> {
         match self.command_mut(node) {

@@ -24,8 +24,10 @@ use crate::lower::elementwise::{Memory, Uses};
 pub(crate) struct Piece {
     /// Launches with different numbers are not in one chain.
     pub(crate) program: usize,
-    /// What the fused kernel has to be given for it, in order.
+    /// What the fused kernel has to be given for it, in order: its arguments, and then the sizes of its range.
     pub(crate) needs: Vec<Need>,
+    /// By need: equal needs are one argument only if these are equal too. Empty if all are 0.
+    pub(crate) shares: Vec<u32>,
     /// Memory that a compiler may take for constant in this launch.
     pub(crate) constant: Vec<ViewId>,
     /// Whether it fits in turn.
@@ -79,8 +81,10 @@ const MOST_EACH_ITEM: usize = 256;
 pub(crate) struct Chain {
     /// In order.
     pub(crate) launches: Vec<NodeId>,
-    /// What the fused kernel is given. Each is different.
+    /// What the fused kernel is given.
     pub(crate) needs: Vec<Need>,
+    /// By launch, and need of its piece: the place in `needs`. Launches that each work-item does on its own need no sizes.
+    pub(crate) places: Vec<Vec<u32>>,
     /// Whether each work-item does all launches on its own.
     pub(crate) each_item: bool,
     /// The flow, and the nodes in its order, with those that only order others.
@@ -363,67 +367,89 @@ struct Open {
     group: Group,
     launches: Vec<NodeId>,
     needs: Vec<Need>,
-    known: HashMap<Need, usize>,
+    places: Vec<Vec<u32>>,
+    known: HashMap<(u32, Need), u32>,
     /// Bytes of arguments.
     size: usize,
     at: Range<usize>,
+    together: Together,
+}
+
+/// Memory of launches that are one.
+#[derive(Debug, Default)]
+pub(crate) struct Together {
     constant: BTreeSet<RootId>,
     written: BTreeSet<RootId>,
     /// What work-items touch that are on their own.
     memory: Memory,
 }
 
+impl Together {
+    /// Adds a launch, if its memory allows it. `constant` is what a compiler may take for constant in it; `uses` is there if each
+    /// work-item does it on its own.
+    pub(crate) fn takes(&mut self, ir: &Ir, node: NodeId, constant: &[ViewId], uses: Option<&Uses>) -> bool {
+        if !uses.is_none_or(|uses| self.memory.takes(uses)) {
+            return false;
+        }
+        let root = |view: &ViewId| ir.views[view.index()].root;
+        let writes = ir.accesses(node).iter().filter(|access| access.mode.writes()).map(|access| root(&access.view));
+        let writes: BTreeSet<RootId> = writes.collect();
+        let constant: BTreeSet<RootId> = constant.iter().map(root).collect();
+        if !self.written.is_disjoint(&constant) || !self.constant.is_disjoint(&writes) {
+            return false;
+        }
+        uses.into_iter().for_each(|uses| self.memory.add(uses));
+        self.written.extend(writes);
+        self.constant.extend(constant);
+        true
+    }
+}
+
 impl Open {
     fn new(group: Group, at: usize) -> Self {
-        let (launches, needs, known) = (Vec::new(), Vec::new(), HashMap::new());
-        let (constant, written) = (BTreeSet::new(), BTreeSet::new());
-        Self { group, launches, needs, known, size: 0, at: at..at, constant, written, memory: Memory::default() }
+        let (launches, needs, places, known) = (Vec::new(), Vec::new(), Vec::new(), HashMap::new());
+        Self { group, launches, needs, places, known, size: 0, at: at..at, together: Together::default() }
     }
 
     /// Adds a launch, if it fits.
     fn takes(&mut self, ir: &Ir, most: usize, at: usize, node: NodeId, group: Group, fit: Fit<'_>) -> bool {
         let Fit { piece, each_item } = fit;
-        if group != self.group {
-            return false;
-        }
-        let fits = |of: &EachItem| self.launches.len() < MOST_EACH_ITEM && self.memory.takes(&of.uses);
-        if !each_item.is_none_or(fits) {
-            return false;
-        }
-        let root = |view: &ViewId| ir.views[view.index()].root;
-        let writes: BTreeSet<RootId> =
-            ir.accesses(node).iter().filter(|access| access.mode.writes()).map(|access| root(&access.view)).collect();
-        let constant: BTreeSet<RootId> = piece.constant.iter().map(root).collect();
-        if !self.launches.is_empty() && (!self.written.is_disjoint(&constant) || !self.constant.is_disjoint(&writes)) {
+        if group != self.group || (each_item.is_some() && self.launches.len() >= MOST_EACH_ITEM) {
             return false;
         }
         // Sizes are those of the range, where each work-item is on its own.
         let is_needed = |need: &Need| each_item.is_none() || !matches!(need, Need::Size(_));
-        let is_new = |need: &Need| is_needed(need) && !self.known.contains_key(need);
-        let new: BTreeSet<usize> = (0..piece.needs.len()).filter(|at| is_new(&piece.needs[*at])).collect();
-        let size: usize = new.iter().map(|at| piece.needs[*at].size()).sum();
+        let key = |(at, need): (usize, &Need)| (piece.shares.get(at).copied().unwrap_or(0), need.clone());
+        let keys: Vec<(u32, Need)> =
+            piece.needs.iter().enumerate().filter(|(_, need)| is_needed(need)).map(key).collect();
+        let new: HashSet<&(u32, Need)> = keys.iter().filter(|key| !self.known.contains_key(*key)).collect();
+        let size: usize = new.iter().map(|(_, need)| need.size()).sum();
         if !self.launches.is_empty() && self.size + size > most {
             return false;
         }
-        for need in new.into_iter().map(|at| &piece.needs[at]) {
-            let next = self.needs.len();
-            if *self.known.entry(need.clone()).or_insert(next) == next {
-                self.size += need.size();
-                self.needs.push(need.clone());
-            }
+        if !self.together.takes(ir, node, &piece.constant, each_item.map(|of| &of.uses)) {
+            return false;
         }
-        each_item.into_iter().for_each(|of| self.memory.add(&of.uses));
-        self.written.extend(writes);
-        self.constant.extend(constant);
+        let mut places = Vec::with_capacity(keys.len());
+        for key in keys {
+            let next = self.needs.len() as u32;
+            let place = *self.known.entry(key.clone()).or_insert(next);
+            if place == next {
+                self.size += key.1.size();
+                self.needs.push(key.1);
+            }
+            places.push(place);
+        }
+        self.places.push(places);
         self.launches.push(node);
         self.at.end = at + 1;
         true
     }
 
     fn close(self, flow: usize) -> Option<Chain> {
-        let Self { launches, needs, at, .. } = self;
+        let Self { launches, needs, places, at, .. } = self;
         let each_item = self.group.each_item.is_some();
-        (launches.len() >= LEAST).then_some(Chain { launches, needs, each_item, at: (flow, at) })
+        (launches.len() >= LEAST).then_some(Chain { launches, needs, places, each_item, at: (flow, at) })
     }
 }
 

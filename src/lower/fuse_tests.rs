@@ -46,8 +46,10 @@ impl Written {
         let kernel = Command::Kernel { kernel: KernelId(0), args, grid, bound: None, prints: false, elementwise: None };
         let node = self.push(kernel, &[(memory, Mode::ReadWrite)], after);
         let needs = vec![Need::Memory(ViewId(memory)), Need::Value(0, vec![number; 4]), Need::Size(8)];
-        self.pieces
-            .insert(NodeId(node), Piece { program, needs, constant: Vec::new(), in_turn: true, each_item: None });
+        self.pieces.insert(
+            NodeId(node),
+            Piece { program, needs, shares: Vec::new(), constant: Vec::new(), in_turn: true, each_item: None },
+        );
         node
     }
 
@@ -65,7 +67,8 @@ impl Written {
         let mut needs: Vec<Need> = uses.iter().map(|(memory, ..)| Need::Memory(ViewId(*memory))).collect();
         needs.push(Need::Size(8 + range as u32));
         let each_item = Uses::of(&self.ir, NodeId(node)).map(|uses| EachItem { range, uses, is_better: true });
-        let piece = Piece { program: 0, needs, constant: Vec::new(), in_turn: range == 0, each_item };
+        let piece =
+            Piece { program: 0, needs, shares: Vec::new(), constant: Vec::new(), in_turn: range == 0, each_item };
         if piece.each_item.is_none() && !piece.in_turn {
             return None;
         }
@@ -136,6 +139,51 @@ fn launches_one_after_another_become_one_node() {
     assert_eq!(origins.len(), ir.len());
     let needs = &graph.chains(1024).chains[0].needs;
     assert_eq!(needs.len(), 2 + 3 + 1, "each once");
+}
+
+/// Rule Z5: arguments that get other values by themselves are not one, although they are equal now.
+#[test]
+fn equal_arguments_are_one_only_where_they_stay_equal() {
+    let places = |shares: [&[u32]; 4]| {
+        let mut graph = Written::new(2);
+        let nodes = [(0, 7), (0, 7), (1, 7), (0, 7)].map(|(memory, number)| graph.launch(memory, number, &[]));
+        for (node, shares) in nodes.iter().zip(shares) {
+            graph.pieces.get_mut(&NodeId(*node)).unwrap().shares = shares.to_vec();
+        }
+        let mut chains = graph.chains(1024).chains;
+        assert_eq!(chains.len(), 1);
+        let super::fuse::Chain { needs, places, .. } = chains.remove(0);
+        // Each argument is what the launch needs.
+        for (node, places) in nodes.iter().zip(&places) {
+            let given: Vec<&Need> = places.iter().map(|place| &needs[*place as usize]).collect();
+            assert_eq!(given, graph.pieces[&NodeId(*node)].needs.iter().collect::<Vec<_>>());
+        }
+        (needs.len(), places)
+    };
+    assert_eq!(places([&[]; 4]), (4, vec![vec![0, 1, 2], vec![0, 1, 2], vec![3, 1, 2], vec![0, 1, 2]]));
+    // Two launches have a parameter, and one has a number of its own.
+    let (count, found) = places([&[0, 1, 0], &[0, 2, 0], &[0, 1, 0], &[]]);
+    assert_eq!((count, found), (6, vec![vec![0, 1, 2], vec![0, 3, 2], vec![4, 1, 2], vec![0, 5, 2]]));
+    // Sizes and memory too.
+    let (count, found) = places([&[3, 0, 0], &[3, 0, 0], &[], &[0, 0, 4]]);
+    assert_eq!((count, found), (6, vec![vec![0, 1, 2], vec![0, 1, 2], vec![3, 1, 2], vec![4, 1, 5]]));
+}
+
+/// Rules Z5, Z8: whether launches may still be one when their memory has changed.
+#[test]
+fn launches_are_together_only_if_their_memory_allows_it() {
+    let mut graph = Written::new(3);
+    let nodes = [0, 1, 2].map(|memory| NodeId(graph.launch(memory, 1, &[])));
+    let takes = |constant: [&[u32]; 3]| {
+        let mut together = super::fuse::Together::default();
+        let views = |of: &[u32]| of.iter().copied().map(ViewId).collect::<Vec<_>>();
+        nodes.iter().zip(constant).filter(|(node, of)| together.takes(&graph.ir, **node, &views(of), None)).count()
+    };
+    assert_eq!(takes([&[], &[], &[]]), 3);
+    assert_eq!(takes([&[0], &[], &[]]), 3, "what a launch does with its own memory is its own affair");
+    assert_eq!(takes([&[1], &[], &[]]), 2, "a later one writes it");
+    assert_eq!(takes([&[], &[], &[0]]), 2, "an earlier one has written it");
+    assert_eq!(takes([&[2], &[2], &[]]), 2);
 }
 
 /// Nodes that only order others do not divide a chain, and are part of it where they are between its launches.

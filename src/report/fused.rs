@@ -73,8 +73,13 @@ pub struct NotFusedReport {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhyNotFused {
-    /// The executable is updatable.
+    /// The executable is updatable, and its path is not replay, with or without a gate.
     Updatable,
+    /// An update took the fused form away.
+    Update {
+        /// What it has changed that fused kernels do not follow.
+        change: String,
+    },
     /// The executable profiles.
     Profiled,
     /// It is in the body of a loop with a condition, whose turns can go ahead of the condition.
@@ -113,7 +118,8 @@ pub enum WhyNotFused {
 impl fmt::Display for WhyNotFused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Updatable => f.write_str("the executable can be updated"),
+            Self::Updatable => f.write_str("the executable can be updated, and is not replayed"),
+            Self::Update { change } => write!(f, "an update has changed {change}"),
             Self::Profiled => f.write_str("each command is timed"),
             Self::InLoop => f.write_str("it is in the body of a loop with a condition"),
             Self::Size { items } => write!(f, "{items} work-items are too many, or none"),
@@ -130,15 +136,18 @@ impl fmt::Display for WhyNotFused {
     }
 }
 
-/// What has become of the fused form of an executable with [`Fuse::Auto`](crate::Fuse::Auto).
+/// What has become of the fused form of an executable with [`Fuse::Auto`](crate::Fuse::Auto), or of one that can be updated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FusingState {
-    /// None is wanted, or it was built at finalize.
+    /// None is wanted, or it was built at finalize and cannot be updated.
     #[default]
     Off,
     /// Submissions have not yet taken a multiple of what a build takes.
     Waiting,
+    /// An update has changed something that it does not follow. It is built again later;
+    /// [`Report::not_fused`](crate::Report::not_fused) has the reason.
+    Outdated,
     /// It is being built in the background.
     Building,
     /// It is built, and timed among the program's submissions.
@@ -158,6 +167,7 @@ impl fmt::Display for FusingState {
         f.write_str(match self {
             Self::Off => "off",
             Self::Waiting => "not yet: submissions have taken little time so far",
+            Self::Outdated => "not now: an update does not fit it",
             Self::Building => "being built",
             Self::Trying => "being timed",
             Self::Taken => "used",

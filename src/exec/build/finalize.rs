@@ -14,7 +14,7 @@ use crate::env;
 use crate::error::SubmitError;
 use crate::error::{FinalizeError, Result};
 use crate::exec::build::arena::{self, OwnMemory};
-use crate::exec::build::fuse;
+use crate::exec::build::fuse::{self, FusedGraph, Reports, Shares};
 use crate::exec::build::fused_tier;
 use crate::exec::build::loops;
 use crate::exec::build::options::{Finalize, Fuse, asked_fuse, asked_fuse_after, asked_loops, asked_path};
@@ -24,7 +24,7 @@ use crate::exec::finalized::{Finalized, PartitionsOf};
 use crate::exec::submit::exclusive::ExclusiveUse;
 use crate::exec::submit::executable_state::ExecutableState;
 use crate::exec::submit::result_slots::Ring;
-use crate::exec::tier::Waiting;
+use crate::exec::tier::{Tier, Waiting};
 use crate::exec::tune::cache::TuningCache;
 use crate::exec::update::destinations::Destinations;
 use crate::exec::update::editing::Editing;
@@ -34,6 +34,7 @@ use crate::handles::Node;
 use crate::ir::{Ir, NodeId};
 use crate::plan::{Conflicts, MemoryOptions, Options, Path, PathReason};
 use crate::report::dump;
+use crate::report::fused::WhyNotFused;
 use crate::report::profile::Names;
 use crate::report::summary::Report;
 
@@ -117,11 +118,23 @@ impl Graph {
         let home = Home { graph: self.id(), context: self.context(), device: self.device() };
         let (align, limit) = self.context().buffer_limits();
         let memory = MemoryOptions { align, limit, share: !options.separate_memory };
-        let may_place = asked_fuse == Fuse::Now && !options.updatable && !options.profiling;
-        let placed = may_place && !flat.tables.ir.allocs.is_empty();
+        let fuses_now = asked_fuse == Fuse::Now && !options.updatable && !options.profiling;
+        let placed = fuses_now && !flat.tables.ir.allocs.is_empty();
         let placed = if placed { Some(home.place_memory(&flat, memory)?) } else { None };
         let before = placed.as_ref().map_or(&flat, |(placed, _)| placed).clone();
-        let (now_fused, fused, _) = fuse::fuse(before, self.device(), &options, asked_fuse);
+        let is_replayed = matches!(path, Path::Auto | Path::Replay | Path::Gated);
+        let (now_fused, fused) = if fuses_now {
+            let FusedGraph { flat, reports, .. } = fuse::fuse(before, self.device(), &Shares::default());
+            (flat, reports)
+        } else {
+            let why = match asked_fuse {
+                Fuse::Now if options.profiling => Some(WhyNotFused::Profiled),
+                Fuse::Now if !is_replayed => Some(WhyNotFused::Updatable),
+                Fuse::Now | Fuse::Auto | Fuse::Off => None,
+            };
+            let not_fused = why.map(|why| fuse::none(&before, &why)).unwrap_or_default();
+            (before, Reports { fused: Vec::new(), not_fused })
+        };
         // Without a fused kernel the memory has its place by the plan that is carried out.
         let placed = placed.filter(|_| !fused.fused.is_empty()).map(|(_, report)| report);
         let flat = if fused.fused.is_empty() { flat } else { now_fused };
@@ -181,7 +194,10 @@ impl Graph {
             own.placed.get_or_insert_default();
             own.split_groups().ok_or_else(full)?;
             let destinations = Destinations::new(&keeps, &own, &graph, &reshaped);
-            editing = Some(Editing::new(&own, destinations));
+            let may_fuse = asked_fuse != Fuse::Off && !options.profiling;
+            let shares =
+                if may_fuse { Shares::of_parameters(&graph, |node| keeps.alone(node)) } else { Shares::default() };
+            editing = Some(Editing::new(&own, destinations, shares));
             updatable = Some(keeps);
             values.tables = Arc::new(own);
         }
@@ -229,16 +245,23 @@ impl Graph {
         }
         // Fewer launches have nothing to gain, and what is fixed is not changed.
         let launches = fixed.plan.steps.iter().filter(|step| step.object.is_some()).take(2).count();
-        let may_change = path == Path::Auto && options.autotune && !options.updatable && !options.profiling;
-        let is_tiered = asked_fuse == Fuse::Auto && may_change && !fixed.plan.only_recorded && launches > 1;
-        Ok(Executable(Arc::new_cyclic(|this: &Weak<Inner>| {
+        let may_fuse = !options.profiling && !fixed.plan.only_recorded && launches > 1;
+        let is_tiered = may_fuse && asked_fuse == Fuse::Auto && path == Path::Auto && options.autotune;
+        let is_pinned = may_fuse && asked_fuse == Fuse::Now && options.updatable && is_replayed;
+        let inner = Arc::new_cyclic(|this: &Weak<Inner>| {
+            let this = Weak::clone(this);
+            let build = move || fused_tier::start(&this, asked_loops);
             if is_tiered {
-                let this = Weak::clone(this);
-                let build = Arc::new(move || fused_tier::start(&this, asked_loops));
-                exec_state.may_fuse(Waiting { after: fuse_after, build });
+                exec_state.may_fuse(Waiting::new(fuse_after, false, Arc::new(build)));
+            } else if is_pinned {
+                exec_state.tier = Tier::Building(Waiting::new(None, true, Arc::new(build)));
             }
             Inner { fixed, exec_state: Mutex::new(exec_state), exclusive }
-        })))
+        });
+        if is_pinned {
+            fused_tier::now(&inner, asked_loops);
+        }
+        Ok(Executable(inner))
     }
 }
 

@@ -3,16 +3,17 @@
 //! What cannot be fused is no error: it runs as it is, and the report says why.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use crate::cl::objects::device::Device;
-use crate::cl::objects::fused::NotFused;
+use crate::cl::objects::fused::{Item, NotFused};
 use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::program::Program;
 use crate::command::{Arg, Command, ControlKind, Grid};
-use crate::exec::build::options::{Finalize, Fuse};
-use crate::graph::{Flat, FusedChain, Tables};
+use crate::graph::{Binding, Flat, FusedChain, Tables};
 use crate::ir::{Body, ById, NodeId};
 use crate::lower::{self, Chain, Chains, EachItem, Need, Piece, Uses};
 use crate::opencl_c::fused::{Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, ONE_ITEM, Way};
@@ -25,6 +26,100 @@ pub(in crate::exec) struct FusedLaunches {
     pub(in crate::exec) kernel: Kernel,
     pub(in crate::exec) grid: Grid,
     pub(in crate::exec) needs: Vec<Need>,
+}
+
+/// Which arguments of launches get other values by themselves. Others that are equal are one argument of a fused kernel.
+#[derive(Clone, Debug, Default)]
+pub(in crate::exec) struct Shares {
+    /// By node and need of its piece.
+    of: FxHashMap<(NodeId, u32), u32>,
+    last: u32,
+}
+
+impl Shares {
+    /// Arguments of one parameter are one, and are apart from all others. `planned` says which planned node a node of the graph is.
+    pub(in crate::exec) fn of_parameters(graph: &Tables, planned: impl Fn(NodeId) -> Option<NodeId>) -> Self {
+        let mut this = Self::default();
+        let mut known: FxHashMap<usize, u32> = FxHashMap::default();
+        let mut near = 0;
+        for node in graph.ir.ids().filter(|_| !graph.bindings.is_empty()) {
+            let Command::Kernel { args, .. } = graph.ir.command(node) else { continue };
+            let bindings = graph.bindings_near(near, *args);
+            near = bindings.end;
+            let Some(planned) = planned(node) else { continue };
+            for Binding { arg, cells, .. } in &graph.bindings[bindings] {
+                let need = arg - args.ends().0;
+                match cells.as_slice() {
+                    [cell] => {
+                        let next = this.last + 1;
+                        let number = *known.entry(Arc::as_ptr(cell).addr()).or_insert(next);
+                        this.last = this.last.max(number);
+                        this.of.insert((planned, need), number);
+                    }
+                    _ => this.set_apart(planned, need),
+                }
+            }
+        }
+        this
+    }
+
+    /// Notes that an argument got another value than equal ones.
+    pub(in crate::exec) fn set_apart(&mut self, node: NodeId, need: u32) {
+        self.last += 1;
+        self.of.insert((node, need), self.last);
+    }
+
+    fn get(&self, node: NodeId, need: usize) -> u32 {
+        self.of.get(&(node, need as u32)).copied().unwrap_or(0)
+    }
+}
+
+/// Where the nodes of a graph are after launches were fused, for updates.
+#[derive(Default)]
+pub(in crate::exec) struct Layout {
+    /// By node before.
+    pub(in crate::exec) places: Vec<Place>,
+    pub(in crate::exec) chains: Vec<LaidChain>,
+    pub(in crate::exec) form: Option<Form>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(in crate::exec) enum Place {
+    /// It is the node with this number now.
+    Node(NodeId),
+    /// It is a launch of a chain.
+    Launch { chain: u32, at: u32 },
+    /// It only orders others.
+    Order,
+}
+
+/// Launches that are one node now.
+pub(in crate::exec) struct LaidChain {
+    pub(in crate::exec) node: NodeId,
+    pub(in crate::exec) each_item: bool,
+    pub(in crate::exec) launches: Vec<LaidLaunch>,
+    /// By argument of the fused kernel: how many arguments and sizes of launches it is.
+    pub(in crate::exec) sharers: Vec<u32>,
+}
+
+pub(in crate::exec) struct LaidLaunch {
+    /// The node before.
+    pub(in crate::exec) node: NodeId,
+    /// By argument: which of the fused kernel it is.
+    pub(in crate::exec) args: Vec<u32>,
+    /// Offset, global size and local size: arguments of the fused kernel, or written in its text.
+    pub(in crate::exec) range: [[FusedArg; 3]; 3],
+    /// The arguments that a compiler may take for constant memory.
+    pub(in crate::exec) constant: SmallVec<[u32; 2]>,
+}
+
+/// A graph in which launches are fused.
+pub(in crate::exec) struct FusedGraph {
+    pub(in crate::exec) flat: Flat,
+    pub(in crate::exec) reports: Reports,
+    /// Empty if nothing was fused.
+    pub(in crate::exec) launches: Vec<FusedLaunches>,
+    pub(in crate::exec) layout: Layout,
 }
 
 /// What was fused, and why the rest was not.
@@ -52,58 +147,96 @@ fn most_in_turn(form: Form) -> u64 {
     }
 }
 
-/// Fuses what fits. Returns the graph to plan, and the fused kernels in it.
-pub(in crate::exec) fn fuse(
-    flat: Flat,
-    device: &Device,
-    options: &Finalize,
-    asked: Fuse,
-) -> (Flat, Reports, Vec<FusedLaunches>) {
-    let mut reports = Reports::default();
+/// Returns that no launch of a graph is fused, and why.
+pub(in crate::exec) fn none(flat: &Flat, why: &WhyNotFused) -> Vec<NotFusedReport> {
     let ir = &flat.tables.ir;
-    let mut launches = Vec::new();
-    let all = || ir.ids().filter(|node| matches!(ir.command(*node), Command::Kernel { .. }));
+    let all = ir.ids().filter(|node| matches!(ir.command(*node), Command::Kernel { .. }));
+    all.map(|node| NotFusedReport { node: flat.origins.of(node).node.index(), why: why.clone() }).collect()
+}
+
+/// Fuses what fits.
+pub(in crate::exec) fn fuse(flat: Flat, device: &Device, shares: &Shares) -> FusedGraph {
+    let mut reports = Reports::default();
     let mut say = |node: NodeId, why: WhyNotFused| {
         reports.not_fused.push(NotFusedReport { node: flat.origins.of(node).node.index(), why });
     };
-    match asked {
-        Fuse::Off | Fuse::Auto => {}
-        Fuse::Now if options.updatable => all().for_each(|node| say(node, WhyNotFused::Updatable)),
-        Fuse::Now if options.profiling => all().for_each(|node| say(node, WhyNotFused::Profiled)),
-        Fuse::Now => {
-            let fusing = Fusing::new(&flat.tables, device, &mut say);
-            let most = device.caps().max_parameter_size.saturating_sub(size_of::<u32>());
-            let chains = lower::chains(ir, most, |node| fusing.pieces.get(&node));
-            let mut built = fusing.build(&chains, &mut say);
-            let in_chain: FxHashSet<NodeId> = chains.chains.iter().flat_map(|chain| &chain.launches).copied().collect();
-            fusing
-                .pieces
-                .keys()
-                .filter(|node| !in_chain.contains(node))
-                .for_each(|node| say(*node, WhyNotFused::Alone));
-            reports.not_fused.sort_by_key(|report| report.node);
-            let form = |chain: &Chain| match fusing.form {
-                _ if chain.each_item => FusedForm::EachItem,
-                Form::OneItem => FusedForm::OneItem,
-                Form::OneGroup => FusedForm::OneGroup,
-            };
-            for (chain, built) in chains.chains.iter().zip(&mut built) {
-                if let Some(built) = built {
-                    let node = |node: &NodeId| flat.origins.of(*node).node.index();
-                    let report = FusedReport { nodes: chain.launches.iter().map(node).collect(), form: form(chain) };
-                    built.label = format!("fused: {report}").into();
-                    reports.fused.push(report);
-                    let (kernel, grid, needs) = (built.kernel.clone(), built.grid, chain.needs.clone());
-                    launches.push(FusedLaunches { kernel, grid, needs });
-                }
-            }
-            if let Some(fused) = flat.fused(&chains, built) {
-                return (fused, reports, launches);
-            }
-            reports.fused.clear();
+    let fusing = Fusing::new(&flat.tables, device, shares, &mut say);
+    let most = device.caps().max_parameter_size.saturating_sub(size_of::<u32>());
+    let chains = lower::chains(&flat.tables.ir, most, |node| fusing.pieces.get(&node));
+    let mut built = fusing.build(&chains, &mut say);
+    let in_chain: FxHashSet<NodeId> = chains.chains.iter().flat_map(|chain| &chain.launches).copied().collect();
+    fusing.pieces.keys().filter(|node| !in_chain.contains(node)).for_each(|node| say(*node, WhyNotFused::Alone));
+    reports.not_fused.sort_by_key(|report| report.node);
+    let form = |chain: &Chain| match fusing.form {
+        _ if chain.each_item => FusedForm::EachItem,
+        Form::OneItem => FusedForm::OneItem,
+        Form::OneGroup => FusedForm::OneGroup,
+    };
+    let mut launches = Vec::new();
+    for (chain, built) in chains.chains.iter().zip(&mut built) {
+        if let Some(built) = built {
+            let node = |node: &NodeId| flat.origins.of(*node).node.index();
+            let report = FusedReport { nodes: chain.launches.iter().map(node).collect(), form: form(chain) };
+            built.label = format!("fused: {report}").into();
+            reports.fused.push(report);
+            let (kernel, grid, needs) = (built.kernel.clone(), built.grid, chain.needs.clone());
+            launches.push(FusedLaunches { kernel, grid, needs });
         }
     }
-    (flat, reports, Vec::new())
+    match flat.fused(&chains, built) {
+        Some((fused, origins)) => {
+            let layout = fusing.layout(&chains, &origins);
+            FusedGraph { flat: fused, reports, launches, layout }
+        }
+        None => {
+            reports.fused.clear();
+            FusedGraph { flat, reports, launches: Vec::new(), layout: Layout::default() }
+        }
+    }
+}
+
+/// What a launch has that fits.
+pub(in crate::exec) struct Fits<'a> {
+    item: Item<'a>,
+    items: u64,
+    pub(in crate::exec) in_turn: bool,
+    /// Offset, global size and local size in three dimensions, if they fit in turn.
+    sizes: Option<Vec<u32>>,
+    /// If its work-items may do it on their own.
+    pub(in crate::exec) uses: Option<Uses>,
+}
+
+/// Returns whether a launch fits, but for its arguments.
+pub(in crate::exec) fn fits<'a>(
+    tables: &'a Tables,
+    device: &Device,
+    form: Form,
+    node: NodeId,
+) -> Result<Fits<'a>, WhyNotFused> {
+    let Command::Kernel { kernel, grid, .. } = tables.ir.command(node) else { return Err(WhyNotFused::Alone) };
+    let kernel = &tables.kernels[kernel.index()];
+    let of_kernel = |why: NotFused| WhyNotFused::Kernel { kernel: kernel.name().to_owned(), why: why.to_string() };
+    let items = grid.global.iter().try_fold(1_u64, |all, size| all.checked_mul(*size as u64));
+    let too_many = || WhyNotFused::Size { items: items.unwrap_or(u64::MAX) };
+    let Some(items) = items.filter(|items| *items > 0) else { return Err(too_many()) };
+    let uses = Uses::of(&tables.ir, node);
+    let mut in_turn = items <= most_items(form);
+    if !in_turn && uses.is_none() {
+        return Err(too_many());
+    }
+    let item = kernel.item(device).map_err(of_kernel)?;
+    let divides = |local: &[usize; 3]| (0..3).all(|dim| local[dim] > 0 && grid.global[dim].is_multiple_of(local[dim]));
+    if grid.local.as_ref().map_or(item.may_see_groups, |local| !divides(local)) {
+        return Err(WhyNotFused::Divided { kernel: kernel.name().to_owned() });
+    }
+    // In turn, the last work-item of a dimension has a number of 32 bits.
+    let sizes: Result<Vec<u32>, _> = range(grid).into_iter().flatten().map(u32::try_from).collect();
+    let sizes = sizes.ok().filter(|sizes| (0..3).all(|dim| sizes[dim].checked_add(sizes[3 + dim]).is_some()));
+    if sizes.is_none() && uses.is_none() {
+        return Err(WhyNotFused::Range);
+    }
+    in_turn &= sizes.is_some();
+    Ok(Fits { item, items, in_turn, sizes, uses })
 }
 
 /// The launches of a graph that fit.
@@ -118,13 +251,19 @@ struct Fusing<'a> {
     types: Vec<String>,
     /// The ranges of launches that work-items may do on their own, with the number of dimensions.
     ranges: FxHashMap<(u32, [[usize; 3]; 3]), usize>,
+    shares: &'a Shares,
 }
 
 impl<'a> Fusing<'a> {
-    fn new(tables: &'a Tables, device: &'a Device, say: &mut impl FnMut(NodeId, WhyNotFused)) -> Self {
+    fn new(
+        tables: &'a Tables,
+        device: &'a Device,
+        shares: &'a Shares,
+        say: &mut impl FnMut(NodeId, WhyNotFused),
+    ) -> Self {
         let (pieces, programs, types) = (FxHashMap::default(), Vec::new(), Vec::new());
         let form = if quirks::fuses_by_one_item(device.caps()) { Form::OneItem } else { Form::OneGroup };
-        let mut this = Self { tables, device, form, pieces, programs, types, ranges: FxHashMap::default() };
+        let mut this = Self { tables, device, form, pieces, programs, types, ranges: FxHashMap::default(), shares };
         let in_loops = in_loops(tables);
         let ir = &tables.ir;
         for node in ir.ids() {
@@ -149,21 +288,7 @@ impl<'a> Fusing<'a> {
         args: &[Arg<ById>],
         grid: &Grid,
     ) -> Result<Piece, WhyNotFused> {
-        let of_kernel = |why: NotFused| WhyNotFused::Kernel { kernel: kernel.name().to_owned(), why: why.to_string() };
-        let items = grid.global.iter().try_fold(1_u64, |all, size| all.checked_mul(*size as u64));
-        let too_many = || WhyNotFused::Size { items: items.unwrap_or(u64::MAX) };
-        let Some(items) = items.filter(|items| *items > 0) else { return Err(too_many()) };
-        let uses = Uses::of(&self.tables.ir, node);
-        let mut in_turn = items <= most_items(self.form);
-        if !in_turn && uses.is_none() {
-            return Err(too_many());
-        }
-        let item = kernel.item(self.device).map_err(of_kernel)?;
-        let divides =
-            |local: &[usize; 3]| (0..3).all(|dim| local[dim] > 0 && grid.global[dim].is_multiple_of(local[dim]));
-        if grid.local.as_ref().map_or(item.may_see_groups, |local| !divides(local)) {
-            return Err(WhyNotFused::Divided { kernel: kernel.name().to_owned() });
-        }
+        let Fits { item, items, in_turn, sizes, uses } = fits(self.tables, self.device, self.form, node)?;
         let mut needs = Vec::with_capacity(args.len());
         let mut constant = Vec::new();
         if args.len() != item.text.each().len() {
@@ -186,14 +311,10 @@ impl<'a> Fusing<'a> {
                 _ => return Err(WhyNotFused::Argument { kernel: kernel.name().to_owned(), argument }),
             });
         }
-        // In turn, the last work-item of a dimension has a number of 32 bits.
-        let sizes: Result<Vec<u32>, _> = range(grid).into_iter().flatten().map(u32::try_from).collect();
-        match sizes {
-            Ok(sizes) if (0..3).all(|dim| sizes[dim].checked_add(sizes[3 + dim]).is_some()) => {
-                needs.extend(sizes.into_iter().filter(|size| *size > 1).map(Need::Size));
-            }
-            _ if uses.is_none() => return Err(WhyNotFused::Range),
-            _ => in_turn = false,
+        let mut shares: Vec<u32> = (0..needs.len()).map(|need| self.shares.get(node, need)).collect();
+        for (at, size) in sizes.into_iter().flatten().enumerate().filter(|(_, size)| *size > 1) {
+            needs.push(Need::Size(size));
+            shares.push(self.shares.get(node, args.len() + at));
         }
         let next = self.ranges.len();
         let number = (grid.dims, [grid.offset, grid.global, grid.local.unwrap_or_default()]);
@@ -207,7 +328,7 @@ impl<'a> Fusing<'a> {
             self.programs.push(kernel.program());
             self.programs.len() - 1
         });
-        Ok(Piece { program, needs, constant, in_turn, each_item })
+        Ok(Piece { program, needs, shares, constant, in_turn, each_item })
     }
 
     /// Builds the fused kernels of chains. Returns them with the arguments of each; None for a chain that stays as it is.
@@ -280,26 +401,68 @@ impl<'a> Fusing<'a> {
             Need::Value(number, bytes) => FusedParam::Value(self.types[*number].clone(), bytes.len()),
             Need::Size(_) => FusedParam::Size,
         };
-        let place = |need: &Need| FusedArg::Param(chain.needs.iter().position(|known| known == need).unwrap_or(0));
-        let size = |size: usize| match u32::try_from(size) {
-            Ok(size) if size > 1 => place(&Need::Size(size)),
-            _ => FusedArg::Number(size.min(1) as u32),
-        };
-        let launch = |node: &NodeId| {
+        let launches = chain.launches.iter().zip(&chain.places).filter_map(|(node, places)| {
             let Command::Kernel { kernel, args, grid, .. } = self.tables.ir.command(*node) else { return None };
-            let count = args.len();
-            let needs = &self.pieces[node].needs;
-            Some(FusedLaunch {
-                kernel: self.tables.kernels[kernel.index()].name().to_owned(),
-                args: needs[..count].iter().map(place).collect(),
-                dims: grid.dims,
-                range: range(grid).map(|sizes| sizes.map(size)),
-            })
-        };
-        FusedKernel {
-            params: chain.needs.iter().map(param).collect(),
-            launches: chain.launches.iter().filter_map(launch).collect(),
+            let mut places = places.iter().map(|place| FusedArg::Param(*place as usize));
+            let args = places.by_ref().take(args.len()).collect();
+            // Sizes of at most 1 are written; where each work-item is on its own, no size is needed.
+            let size = |size: usize| match size {
+                0 | 1 => FusedArg::Number(size as u32),
+                _ => places.next().unwrap_or(FusedArg::Number(1)),
+            };
+            let kernel = self.tables.kernels[kernel.index()].name().to_owned();
+            let range: Vec<FusedArg> = range(grid).into_iter().flatten().map(size).collect();
+            let range = [0, 3, 6].map(|at| [range[at], range[at + 1], range[at + 2]]);
+            Some(FusedLaunch { kernel, args, dims: grid.dims, range })
+        });
+        FusedKernel { params: chain.needs.iter().map(param).collect(), launches: launches.collect() }
+    }
+
+    /// Returns where the nodes are in the graph with fused nodes. `origins` are the nodes of each of its nodes.
+    fn layout<'c>(&self, chains: &'c Chains, origins: &[Vec<NodeId>]) -> Layout {
+        let mut layout = Layout { form: Some(self.form), ..Layout::default() };
+        layout.places = vec![Place::Order; self.tables.ir.len()];
+        let first = |chain: &'c Chain| Some((*chain.launches.first()?, chain));
+        let chain_of: FxHashMap<NodeId, &Chain> = chains.chains.iter().filter_map(first).collect();
+        for (new, of) in (0..).map(NodeId).zip(origins) {
+            let [alone] = of.as_slice() else {
+                let Some(chain) = of.first().and_then(|first| chain_of.get(first)) else { continue };
+                let number = layout.chains.len() as u32;
+                for (at, node) in (0..).zip(&chain.launches) {
+                    layout.places[node.index()] = Place::Launch { chain: number, at };
+                }
+                layout.chains.push(self.laid(chain, new));
+                continue;
+            };
+            layout.places[alone.index()] = Place::Node(new);
         }
+        layout
+    }
+
+    fn laid(&self, chain: &Chain, new: NodeId) -> LaidChain {
+        let mut sharers = vec![0; chain.needs.len()];
+        chain.places.iter().flatten().for_each(|place| sharers[*place as usize] += 1);
+        let launches =
+            chain.launches.iter().zip(self.kernel(chain).launches).map(|(node, FusedLaunch { args, range, .. })| {
+                let param = |arg: &FusedArg| match arg {
+                    FusedArg::Param(at) => *at as u32,
+                    // Arguments of launches are parameters.
+                    FusedArg::Number(_) => 0,
+                };
+                let constant = match self.kernel_of(*node).item(self.device) {
+                    Ok(item) => {
+                        let is_constant = |kind| matches!(kind, ParamKind::Global { is_constant: true });
+                        (0..)
+                            .zip(item.text.each())
+                            .filter(|(_, param)| is_constant(param.kind))
+                            .map(|(at, _)| at)
+                            .collect()
+                    }
+                    Err(_) => SmallVec::new(),
+                };
+                LaidLaunch { node: *node, args: args.iter().map(param).collect(), range, constant }
+            });
+        LaidChain { node: new, each_item: chain.each_item, launches: launches.collect(), sharers }
     }
 
     /// Returns how the fused kernel of a chain is launched. None if the driver takes fewer work-items in a work-group than it has.
@@ -342,7 +505,7 @@ fn parts(kernels: &[FusedKernel]) -> Vec<Vec<usize>> {
 
 /// Returns offset, global size and local size of a launch. The local size is 1 if the driver chooses it, which no kernel sees that is
 /// fused.
-fn range(grid: &Grid) -> [[usize; 3]; 3] {
+pub(in crate::exec) fn range(grid: &Grid) -> [[usize; 3]; 3] {
     [grid.offset, grid.global, grid.local.unwrap_or([1; 3])]
 }
 

@@ -13,17 +13,17 @@ use crate::cl::objects::context::{Context, InContext};
 use crate::cl::objects::device::Device;
 use crate::cl::objects::kernel_object::KernelObjectError;
 use crate::cl::objects::queue::{DriverQueue, QueueProperties};
-use crate::command::Arg;
+use crate::command::{Arg, Command};
 use crate::error::{Error, Result};
 use crate::exec::build::finalize::events_at;
-use crate::exec::build::fuse::{self, FusedLaunches};
+use crate::exec::build::fuse::{self, FusedGraph, FusedLaunches, Layout, Shares};
 use crate::exec::build::loops;
-use crate::exec::build::options::{Finalize, Fuse, Loops};
+use crate::exec::build::options::{Finalize, Loops};
 use crate::exec::build::prepare::{ExecutableParts, Home, plain_options};
 use crate::exec::executable::Inner;
 use crate::exec::finalized::{Finalized, PartitionsOf};
-use crate::exec::tier::{self, Built, FusedPlan};
-use crate::graph::{CurrentValues, Flat, Ports};
+use crate::exec::tier::{self, Built, Form, FusedPlan};
+use crate::graph::{CurrentValues, Flat, Ports, Tables};
 use crate::handles::GraphId;
 use crate::lower::Need;
 use crate::plan::MemoryOptions;
@@ -38,17 +38,13 @@ pub(in crate::exec) fn start(executable: &Weak<Inner>, loops: Loops) {
         let begun = Instant::now();
         // The executable may be dropped meanwhile.
         let Some(parts) = of.upgrade().map(|inner| Parts::of(&inner, loops)) else { return };
-        let built = catch(|| parts.build()).unwrap_or_else(|text| {
+        let built = catch(|| parts.build(true)).unwrap_or_else(|text| {
             log_later!(Error, "clgraph (please report this) panicked: {text}; an executable is not fused");
             Err((FusingState::Refused, Vec::new()))
         });
         tier::build_took(begun.elapsed().as_nanos());
         if let Some(inner) = of.upgrade() {
-            let mut exec_state = inner.lock_state();
-            exec_state.has_fused_form(built);
-            let leftovers = exec_state.leftovers();
-            drop(exec_state);
-            leftovers.run(&inner.exclusive);
+            give(&inner, built);
         }
     });
     if !runs {
@@ -58,6 +54,22 @@ pub(in crate::exec) fn start(executable: &Weak<Inner>, loops: Loops) {
     }
 }
 
+/// Builds the fused form of an executable now.
+pub(in crate::exec) fn now(inner: &Inner, loops: Loops) {
+    let begun = Instant::now();
+    let built = Parts::of(inner, loops).build(false);
+    tier::build_took(begun.elapsed().as_nanos());
+    give(inner, built);
+}
+
+fn give(inner: &Inner, built: Built) {
+    let mut exec_state = inner.lock_state();
+    exec_state.has_fused_form(&inner.fixed, built);
+    let leftovers = exec_state.leftovers();
+    drop(exec_state);
+    leftovers.run(&inner.exclusive);
+}
+
 /// What a build needs of an executable.
 struct Parts {
     context: Context,
@@ -65,6 +77,10 @@ struct Parts {
     graph: GraphId,
     id: u64,
     flat: Flat,
+    /// The values of the executable.
+    base: Arc<Tables>,
+    shares: Shares,
+    options: Finalize,
     ports: Arc<Ports>,
     report: Report,
     loops: Loops,
@@ -73,33 +89,44 @@ struct Parts {
 impl Parts {
     fn of(inner: &Inner, loops: Loops) -> Self {
         let fixed = &inner.fixed;
+        let mut options = Finalize::new();
+        if fixed.updatable.is_some() {
+            options = options.updatable();
+        }
+        let flat = inner.flat();
+        let base = Arc::clone(&flat.tables);
+        let shares = inner.lock_state().editing.as_ref().map(|editing| editing.shares.clone()).unwrap_or_default();
         Self {
             context: fixed.context.clone(),
             device: fixed.device.clone(),
             graph: fixed.graph,
             id: fixed.id,
-            flat: inner.flat().again(),
+            flat: flat.again(),
+            base,
+            shares,
+            options,
             ports: Arc::clone(&fixed.ports),
             report: fixed.report.clone(),
             loops,
         }
     }
 
-    fn build(self) -> Built {
-        let Self { context, device, graph, id, flat, ports, mut report, loops } = self;
-        let options = Finalize::new();
+    /// Builds it. Drivers compile kernels when they first run: `warms_up` has this done here.
+    fn build(self, warms_up: bool) -> Built {
+        let Self { context, device, graph, id, flat, base, shares, options, ports, mut report, loops } = self;
         let (flat, rolled) = loops::unroll(flat, &options, loops);
-        let (flat, reports, launches) = fuse::fuse(flat, &device, &options, Fuse::Now);
+        let FusedGraph { flat, reports, launches, layout } = fuse::fuse(flat, &device, &shares);
         if reports.fused.is_empty() {
             return Err((FusingState::Nothing, reports.not_fused));
         }
-        let made = warm_up(&context, &device, &launches).and_then(|()| {
+        let warm = if warms_up { warm_up(&context, &device, &launches) } else { Ok(()) };
+        let made = warm.and_then(|()| {
             let (align, limit) = context.buffer_limits();
             // Conflicts were looked for when the executable was finalized, and its memory has its place.
             let asked = plain_options(MemoryOptions { align, limit, share: false });
             Home { graph, context: &context, device: &device }.prepare(&flat, asked, loops)
         });
-        let ExecutableParts { plan, values, .. } = match made {
+        let ExecutableParts { plan, mut values, .. } = match made {
             Ok(parts) => parts,
             Err(error) => {
                 log_later!(Debug, "{error}: an executable is not fused");
@@ -122,13 +149,28 @@ impl Parts {
             context,
             device,
             plan,
-            origins: flat.origins,
+            origins: flat.origins.clone(),
             ports,
             report,
             updatable: None,
             names: None,
         };
-        Ok(FusedPlan { fixed, values: Arc::new(values) })
+        let mut step_of = vec![None; flat.tables.ir.len()];
+        (0..).zip(&fixed.plan.steps).for_each(|(at, step)| step_of[step.node.index()] = Some(at));
+        drop(flat);
+        let is_updatable = options != Finalize::new();
+        let layout = if is_updatable { layout } else { Layout::default() };
+        if is_updatable {
+            // An update may take memory away that only the launches before had.
+            let of_chains = layout.chains.iter();
+            let launches = of_chains.clone().flat_map(|chain| &chain.launches);
+            let args = launches.filter_map(|launch| match base.ir.command(launch.node) {
+                Command::Kernel { args, .. } => Some(*args),
+                _ => None,
+            });
+            Arc::make_mut(&mut values.tables).ir.forget(args, of_chains.map(|chain| chain.node));
+        }
+        Ok((Form::new(FusedPlan { fixed, layout, step_of }, values), base))
     }
 }
 

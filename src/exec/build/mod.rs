@@ -26,7 +26,7 @@
 
 pub(in crate::exec) mod arena;
 pub(in crate::exec) mod finalize;
-mod fuse;
+pub(in crate::exec) mod fuse;
 mod fused_tier;
 pub(in crate::exec) mod guards;
 pub(in crate::exec) mod loops;

@@ -254,12 +254,13 @@ pub enum Fuse {
     /// The executable starts with launches. When its submissions have taken ten times as long as a build takes
     /// ([`Finalize::fuse_after`]), the fused kernels are built on a thread in the background, and timed among the next submissions. They stay if they are faster. Nothing waits
     /// for that, except the end of the process, because drivers crash otherwise. It needs the automatic path ([`Path::Auto`], with
-    /// [`autotune`](Finalize::autotune)); other executables, and those that can be [updated](Finalize::updatable) or that
-    /// [profile](Finalize::profiling), stay as they are. [`Report::fusing`](crate::Report::fusing) tells.
+    /// [`autotune`](Finalize::autotune)); other executables, and those that [profile](Finalize::profiling), stay as they are.
+    /// [`Report::fusing`](crate::Report::fusing) tells.
     Auto,
     /// Fused kernels are built at finalize, which takes a second or more, on drivers with a cache of kernels for the first time
-    /// only. Programs with the same launches share them. Executables that can be [updated](Finalize::updatable) or that
-    /// [profile](Finalize::profiling) are not fused.
+    /// only. Programs with the same launches share them. Executables that [profile](Finalize::profiling) are not fused, and those that can
+    /// be [updated](Finalize::updatable) only where they are replayed ([`Path::Auto`], [`Path::Replay`], [`Path::Gated`]). If an update
+    /// changes what fused kernels do not follow, the executable goes on without them, and they are built again in the background.
     Now,
 }
 

@@ -27,12 +27,12 @@ use crate::exec::submit::result_slots::Ring;
 use crate::exec::submit::snapshot::{Set, Snapshot};
 use crate::exec::submit::submission_state::{ControlState, RetainedMemory, Stage, SubmissionState};
 use crate::exec::submit::work::Work;
-use crate::exec::tier::{Built, FUSED, Tier, Waiting};
+use crate::exec::tier::Tier;
 use crate::exec::tune::autotuner::Autotuner;
 use crate::exec::tune::cache::TuningCache;
 use crate::exec::update::editing::Editing;
 use crate::plan::{Path, Plan};
-use crate::report::{FusingState, TuningReport};
+use crate::report::TuningReport;
 
 /// What the submissions of one executable share. It is used under a lock, so code of the program must not run here:
 /// whatever has to be dropped or flushed is left in [`Leftovers`].
@@ -191,40 +191,9 @@ impl ExecutableState {
         }
     }
 
-    /// Has the fused form built when that is worth its time.
-    pub(in crate::exec) fn may_fuse(&mut self, mut waiting: Waiting) {
-        if self.autotuner.expects_fused() {
-            waiting.after = Some(0);
-        }
-        self.tier = Tier::Waiting(waiting);
-        self.autotuner.watch();
-    }
-
-    /// Takes the fused form, which is tried from now on.
-    pub(in crate::exec) fn has_fused_form(&mut self, built: Built) {
-        match built {
-            Ok(form) => {
-                self.tier = Tier::Ready { form: Arc::new(form), stays: false };
-                self.autotuner.offer(FUSED);
-            }
-            Err((state, why)) => {
-                self.tier = Tier::Ended(state, why);
-                self.autotuner.withdraw_unless_taken();
-            }
-        }
-    }
-
     #[cold]
     fn settled(&mut self) {
-        if let Tier::Ready { form, stays } = &mut self.tier
-            && !*stays
-        {
-            *stays = !self.autotuner.withdraw_unless_taken();
-            if !*stays {
-                self.leftovers.fused = Some(Arc::clone(form));
-                self.tier = Tier::Ended(FusingState::NotFaster, Vec::new());
-            }
-        }
+        self.keep_fused_form_if_fastest();
         if log::max_level() >= log::Level::Info
             && let Some(taken) = self.autotuner.report().strategies.iter().find(|strategy| strategy.taken)
         {

@@ -9,7 +9,7 @@ use crate::exec::build::values::Old;
 use crate::exec::submit::bindings::SubmissionBindings;
 use crate::exec::submit::exclusive::ExclusiveUse;
 use crate::exec::submit::submission_state::{self, RetainedMemory};
-use crate::exec::tier::FusedPlan;
+use crate::exec::tier::Form;
 use crate::exec::tune::autotuner::Times;
 use crate::exec::tune::cache::TuningCache;
 use crate::plan::Strategy;
@@ -33,7 +33,7 @@ pub(in crate::exec) struct Leftovers {
     /// Has the fused form built.
     pub(in crate::exec) build: Option<Arc<dyn Fn() + Send + Sync>>,
     /// A fused form that is used no more. Commands that are enqueued already may still run.
-    pub(in crate::exec) fused: Option<Arc<FusedPlan>>,
+    pub(in crate::exec) fused: Option<Box<Form>>,
 }
 
 impl Leftovers {

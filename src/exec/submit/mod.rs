@@ -32,6 +32,7 @@
 //! | `trampoline.rs` | calls that would recurse over a chain of submissions run one after the other |
 //! | `work.rs` | what a deferred submission runs, and what it holds until it has ended |
 //! | `control.rs` | branches and loops: the host decides |
+//! | `fused_form.rs` | the fused form comes, follows updates, and goes |
 //! | `frames.rs` | the graph itself, and the turns of bodies that are going on |
 //! | `frontier.rs` | what of a deferred submission can go on, as plain data |
 //! | `leftovers.rs` | what is dropped, and queues that are flushed, after the lock is released |
@@ -56,6 +57,7 @@ pub(in crate::exec) mod external_events;
 pub(in crate::exec) mod formatting;
 mod frames;
 mod frontier;
+mod fused_form;
 pub(in crate::exec) mod interpreter;
 pub(in crate::exec) mod leftovers;
 pub(in crate::exec) mod queue_host_task;

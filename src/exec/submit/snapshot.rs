@@ -103,7 +103,7 @@ impl ExecutableState {
     ) -> Result<Snapshot> {
         if strategy.fused {
             if let Tier::Ready { form, .. } = &self.tier {
-                let (values, fused) = (Arc::clone(&form.values), Some(Arc::clone(form)));
+                let (values, fused) = (Arc::clone(&form.values), Some(Arc::clone(&form.plan)));
                 return Ok(Snapshot { recorded: None, values, strategy, fused, others: Arc::default(), timer });
             }
             strategy.fused = false;

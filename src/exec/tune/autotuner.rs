@@ -215,6 +215,35 @@ impl Autotuner {
         }
     }
 
+    /// Adds a strategy, and takes it without a trial.
+    pub(in crate::exec) fn pin(&mut self, strategy: Strategy) {
+        self.watches = false;
+        self.strategies.push(Tried { strategy, unusable: false, times: Vec::new() });
+        (self.now, self.phase, self.linked) = (self.strategies.len() - 1, Phase::Fixed, false);
+        self.running.clear();
+    }
+
+    /// Takes back the strategy of a fused form that is no more.
+    pub(in crate::exec) fn withdraw(&mut self) {
+        let now = self.strategies[self.now].strategy;
+        self.strategies.retain(|tried| !tried.strategy.fused);
+        // What is timed now is of no use any more.
+        self.running.clear();
+        (self.linked, self.before_trial) = (false, None);
+        let usable = |at: &usize| !self.strategies[*at].unusable;
+        let known = |at: usize| Some((self.strategies[at].total()?, at));
+        let timed = (0..self.strategies.len()).filter(usable).filter_map(known);
+        let fastest = timed.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, at)| at);
+        let is_now = |tried: &Tried| tried.strategy == now;
+        let other = || fastest.or_else(|| (0..self.strategies.len()).find(usable)).unwrap_or(0);
+        self.now = self.strategies.iter().position(is_now).unwrap_or_else(other);
+        self.phase = match (self.strategies.len(), fastest) {
+            (1, _) => Phase::Fixed,
+            (_, None) => Phase::New,
+            (_, Some(_)) => Phase::Settled { look: LOOK, again: self.again, strikes: 0 },
+        };
+    }
+
     /// Takes back the strategy that was [offered](Self::offer) if it was not the fastest in the trial that has ended now, or if it
     /// is never to come. Returns whether it is gone.
     pub(in crate::exec) fn withdraw_unless_taken(&mut self) -> bool {

@@ -30,9 +30,11 @@ impl Inner {
         if let Some(editing) = &mut exec_state.editing {
             editing.destinations = destinations;
         }
+        let leftovers = exec_state.leftovers_of_update();
         drop(state);
         drop(exec_state);
         drop(dropped);
+        leftovers.into_iter().for_each(|leftovers| leftovers.run(&self.exclusive));
         if !old.is_empty() {
             self.exclusive.keep_until_idle(old);
         }
@@ -63,8 +65,17 @@ impl ExecutableState {
         if destinations.changed().next().is_none() {
             return true;
         }
-        let applied = self.apply_values(destinations);
+        // The kernel objects get their arguments when a submission needs them, which is when the fused form is gone.
+        let is_fused = !destinations.has_native && !exec.fixed.plan.is_native() && self.takes_fused_form();
+        let applied = if is_fused {
+            let values = Arc::make_mut(&mut self.values);
+            destinations.changed().for_each(|one| values.stale.add(one.step as usize));
+            Applied::All
+        } else {
+            self.apply_values(destinations)
+        };
         if applied == Applied::All {
+            self.follow_values(&exec.fixed, destinations, old);
             self.half_changed.clear();
             #[cfg(test)]
             {

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
+use crate::exec::build::fuse::Shares;
 use crate::exec::update::destinations::Destinations;
 use crate::graph::edit::assign::Changed;
 use crate::graph::edit::undo::Edit;
@@ -17,6 +18,8 @@ pub(in crate::exec) struct Editing {
     /// Planned kernels that may differ from what they were at finalize in more than the bytes of values.
     pub(in crate::exec) reshaped: FxHashSet<NodeId>,
     pub(in crate::exec) destinations: Destinations,
+    /// Which arguments of launches get other values by themselves, as far as it is known.
+    pub(in crate::exec) shares: Shares,
     // These are empty between updates and only keep their memory: freeing much small memory, as a driver may have done
     // before, makes glibc's next large allocation slow, in time that grows with the graph.
     pub(in crate::exec) edit: Edit,
@@ -25,12 +28,13 @@ pub(in crate::exec) struct Editing {
 }
 
 impl Editing {
-    pub(in crate::exec) fn new(tables: &Tables, destinations: Destinations) -> Self {
+    pub(in crate::exec) fn new(tables: &Tables, destinations: Destinations, shares: Shares) -> Self {
         Self {
             index: Index::of(tables),
             conflicts: None,
             reshaped: FxHashSet::default(),
             destinations,
+            shares,
             edit: Edit::default(),
             touched: Vec::new(),
             ids: Vec::new(),

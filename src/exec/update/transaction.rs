@@ -217,7 +217,12 @@ impl Inner {
         }
         // Those of one node stay in their order.
         children.sort_by_key(|(node, ..)| *node);
-        self.lock_state().edit(self, updatable, &Source { tables: from, reshaped, children }, nodes)
+        let mut exec_state = self.lock_state();
+        let outcome = exec_state.edit(self, updatable, &Source { tables: from, reshaped, children }, nodes);
+        let leftovers = exec_state.leftovers_of_update();
+        drop(exec_state);
+        leftovers.into_iter().for_each(|leftovers| leftovers.run(&self.exclusive));
+        outcome
     }
 
     /// Releases what an update replaced, after all locks are released.
@@ -329,9 +334,15 @@ impl ExecutableState {
             let accesses = moved.flat_map(|one| values.tables.ir.accesses(one.node));
             self.share(&exec.exclusive, accesses.filter_map(|access| values.tables.mem(access.view)));
         }
-        empty(&mut touched);
-        (editing.edit, editing.touched) = (edit, touched);
+        (editing.edit, editing.touched) = (edit, Vec::new());
         self.editing = Some(editing);
+        if outcome.is_ok() {
+            self.follow(&exec.fixed, &touched, &mut dropped._old);
+        }
+        empty(&mut touched);
+        if let Some(editing) = &mut self.editing {
+            editing.touched = touched;
+        }
         self.changed |= outcome.is_ok();
         (outcome, dropped)
     }
@@ -350,6 +361,9 @@ impl ExecutableState {
         for one in touched {
             let Some(step) = updatable.step_of[one.node.index()].map(|step| step as usize) else { continue };
             let changed = &one.changed;
+            if changed.is_only_promise() {
+                continue;
+            }
             let recorded = updatable.is_native(step);
             if recorded {
                 native.push((step, one));
@@ -539,7 +553,7 @@ fn check_conflicts(exec: &Inner, conflicts: &mut Option<Conflicts>, edit: &Edit,
 }
 
 /// Gives the kernel object of a step the arguments of the tables.
-fn apply_to_object(
+pub(in crate::exec) fn apply_to_object(
     values: &mut Values,
     step: usize,
     touched: &Touched,

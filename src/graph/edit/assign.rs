@@ -22,6 +22,8 @@ pub(crate) struct Changed {
     pub(crate) switched: bool,
     /// Whether the memory that the node uses has changed.
     pub(crate) memory: bool,
+    /// Whether it is promised anew what the work-items of a kernel touch ([`Elementwise`](crate::command::Elementwise)).
+    pub(crate) promise: bool,
     /// Whether only the bytes of arguments have changed. Only [`Edit::assign_values`] sets it; otherwise it means
     /// nothing.
     pub(crate) only_values: bool,
@@ -60,6 +62,11 @@ impl ArgSet {
 impl Changed {
     pub(crate) fn is_nothing(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Whether nothing has changed that commands have: then only fused kernels have to know.
+    pub(crate) fn is_only_promise(&self) -> bool {
+        self.promise && *self == Self { promise: true, ..Self::default() }
     }
 }
 
@@ -142,6 +149,7 @@ impl Edit {
                     ));
                 }
                 changed.grid = (grid != grid2).then(|| Box::new(*grid));
+                changed.promise = elementwise != elementwise2;
                 if bound != bound2 || prints != prints2 || elementwise != elementwise2 {
                     let (bound, elementwise) = (bound2.clone(), elementwise2.clone());
                     let op = Command::Kernel { kernel, args, grid: *grid2, bound, prints: *prints2, elementwise };
@@ -220,6 +228,23 @@ impl Edit {
         }
         changed.only_values = !changed.args.is_empty();
         Some(changed)
+    }
+
+    /// Gives an argument that is memory the memory that an argument of other tables names. Returns whether it has changed.
+    pub(crate) fn assign_memory(
+        &mut self,
+        to: &mut Writer<'_>,
+        (args, index): (Span, usize),
+        from: &Tables,
+        view: ViewId,
+    ) -> Result<bool, Mismatch> {
+        let Arg::Memory(old) = to.ir.args(args)[index] else { return Err(OTHER_KIND.to_owned()) };
+        let differs = !same_mem(to, old, from, view);
+        if differs {
+            let view = self.view(to, from, view)?;
+            self.arg(to, args, index, Arg::Memory(view));
+        }
+        Ok(differs)
     }
 
     fn args(

@@ -357,6 +357,55 @@ fn an_offer_is_tried_and_taken_or_withdrawn() {
 }
 
 #[test]
+fn a_pinned_strategy_is_taken_until_it_is_withdrawn() {
+    for strategies in [&ALL[..1], &ALL[..]] {
+        let takes = |strategy: Strategy, _| if strategy == GATED { (10, 50) } else { (10, 100) };
+        let mut driver = Driver::new(strategies, takes);
+        driver.autotuner.pin(FUSED);
+        driver.submit(500);
+        assert!(driver.taken.iter().all(|taken| *taken == (FUSED, false)), "nothing is timed");
+        assert_eq!(driver.autotuner.state(), TuningState::Fixed);
+        driver.autotuner.withdraw();
+        driver.autotuner.watch();
+        driver.submit(400);
+        let expected = if strategies.len() == 1 { REPLAY } else { GATED };
+        assert_eq!(driver.taken.last().unwrap().0, expected);
+        assert!(driver.taken[500..].iter().all(|(strategy, _)| !strategy.fused));
+        assert!(driver.autotuner.spent() > 0, "so it is known when a build is worth its time");
+        driver.autotuner.pin(FUSED);
+        driver.submit(1);
+        assert_eq!(driver.taken.last().unwrap(), &(FUSED, false));
+    }
+}
+
+/// An update may take a fused form away at any time: while it is tried, when it is taken, and before anything has run.
+#[test]
+fn a_fused_form_can_be_withdrawn_at_any_time() {
+    for after in [0, 1, 2, 20, 1000] {
+        for strategies in [&ALL[..1], &ALL[..]] {
+            let takes = |strategy: Strategy, _| match strategy {
+                FUSED => (10, 50),
+                GATED => (10, 80),
+                _ => (10, 100),
+            };
+            let mut driver = Driver::new(strategies, takes);
+            driver.submit(if after == 0 { 0 } else { 300 });
+            driver.autotuner.offer(FUSED);
+            driver.submit(after);
+            driver.autotuner.withdraw();
+            let submitted = driver.taken.len();
+            driver.submit(500);
+            assert!(driver.taken[submitted..].iter().all(|(strategy, _)| !strategy.fused), "{after}");
+            let expected = if strategies.len() == 1 { REPLAY } else { GATED };
+            assert_eq!(driver.taken.last().unwrap().0, expected, "{after}");
+            driver.autotuner.offer(FUSED);
+            driver.submit(500);
+            assert!(!driver.autotuner.withdraw_unless_taken(), "{after}");
+        }
+    }
+}
+
+#[test]
 fn an_offer_that_is_never_built_leaves_nothing() {
     let mut driver = Driver::new(&ALL, |_, _| (10, 100));
     driver.autotuner.watch();

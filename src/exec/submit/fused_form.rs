@@ -1,0 +1,117 @@
+//! The fused form of an executable among its submissions and updates: it comes, follows updates, and goes. See `exec/tier.rs`.
+
+use std::sync::Arc;
+
+use crate::cl::completion::user_code::log_later;
+use crate::exec::build::values::Old;
+use crate::exec::finalized::Finalized;
+use crate::exec::submit::executable_state::ExecutableState;
+use crate::exec::submit::leftovers::Leftovers;
+use crate::exec::tier::{Built, FUSED, Form, Tier, Waiting};
+use crate::exec::update::destinations::Destinations;
+use crate::exec::update::editing::Touched;
+use crate::exec::update::following::{self, Unfit};
+use crate::graph::Tables;
+use crate::report::{FusingState, NotFusedReport};
+
+impl ExecutableState {
+    /// Has the fused form built when that is worth its time.
+    pub(in crate::exec) fn may_fuse(&mut self, mut waiting: Waiting) {
+        if self.autotuner.expects_fused() {
+            waiting.after = Some(0);
+        }
+        self.tier = Tier::Waiting(waiting);
+        self.autotuner.watch();
+    }
+
+    /// Takes the fused form, which is tried from now on.
+    pub(in crate::exec) fn has_fused_form(&mut self, exec: &Finalized, built: Built) {
+        let (mut form, base) = match built {
+            Ok(built) => built,
+            Err((state, why)) => {
+                self.tier = Tier::Ended(state, why);
+                self.autotuner.withdraw_unless_taken();
+                return;
+            }
+        };
+        let Tier::Building(again) = std::mem::take(&mut self.tier) else { return };
+        // Updates may have come while it was built.
+        let is_current = self.editing.is_none() || Arc::ptr_eq(&base, &self.values.tables);
+        let caught_up = if is_current { Ok(()) } else { self.catch_up(exec, &mut form, &base) };
+        self.leftovers.old.push(base);
+        let (is_pinned, form) = (again.is_pinned, Box::new(form));
+        self.tier = Tier::Ready { form, stays: is_pinned, again };
+        match is_pinned {
+            true => self.autotuner.pin(FUSED),
+            false => self.autotuner.offer(FUSED),
+        }
+        if let Err(unfit) = caught_up {
+            self.lose_fused_form(exec, unfit);
+        }
+    }
+
+    fn catch_up(&mut self, exec: &Finalized, form: &mut Form, base: &Tables) -> Result<(), Unfit> {
+        let (touched, scratch) = following::differences(exec, base, &self.values.tables);
+        self.leftovers.old.push(scratch);
+        form.follow(exec, &self.values.tables, &touched?, &mut self.leftovers.old)
+    }
+
+    /// Brings an update to the fused form, or goes on without it.
+    pub(in crate::exec) fn follow(&mut self, exec: &Finalized, touched: &[Touched], old: &mut Vec<Old>) {
+        if let Tier::Ready { form, .. } = &mut self.tier
+            && let Err(unfit) = form.follow(exec, &self.values.tables, touched, old)
+        {
+            self.lose_fused_form(exec, unfit);
+        }
+    }
+
+    /// The same for values alone.
+    #[inline]
+    pub(in crate::exec) fn follow_values(&mut self, exec: &Finalized, changed: &Destinations, old: &mut Vec<Old>) {
+        if let Tier::Ready { form, .. } = &mut self.tier
+            && let Err(unfit) = form.follow_values(exec, &self.values.tables, changed.changed(), old)
+        {
+            self.lose_fused_form(exec, unfit);
+        }
+    }
+
+    /// Whether submissions take the fused form, so that the kernel objects of launches are not needed.
+    pub(in crate::exec) fn takes_fused_form(&self) -> bool {
+        matches!(self.tier, Tier::Ready { .. }) && self.autotuner.strategy().fused
+    }
+
+    /// Goes on without the fused form, until it is built again.
+    #[cold]
+    pub(in crate::exec) fn lose_fused_form(&mut self, exec: &Finalized, Unfit { node, why, apart }: Unfit) {
+        let node = exec.origins.of(node).node.index();
+        log_later!(Debug, "an executable goes on without its fused form: node {node}: {why}");
+        if let Some(editing) = &mut self.editing {
+            apart.into_iter().for_each(|(node, need)| editing.shares.set_apart(node, need));
+        }
+        if let Tier::Ready { form, again, .. } = std::mem::take(&mut self.tier) {
+            self.leftovers.fused = Some(form);
+            self.autotuner.withdraw();
+            self.autotuner.watch();
+            let lost = vec![NotFusedReport { node, why }];
+            self.tier = Tier::Waiting(again.after_loss(self.autotuner.spent(), lost));
+        }
+    }
+
+    /// Keeps the fused form if it was the fastest in the trial that has ended.
+    pub(in crate::exec) fn keep_fused_form_if_fastest(&mut self) {
+        if let Tier::Ready { stays, .. } = &mut self.tier
+            && !*stays
+        {
+            *stays = !self.autotuner.withdraw_unless_taken();
+            if !*stays && let Tier::Ready { form, .. } = std::mem::take(&mut self.tier) {
+                self.leftovers.fused = Some(form);
+                self.tier = Tier::Ended(FusingState::NotFaster, Vec::new());
+            }
+        }
+    }
+
+    /// Takes what is to be done after the lock is released, if an update took the fused form away.
+    pub(in crate::exec) fn leftovers_of_update(&mut self) -> Option<Leftovers> {
+        self.leftovers.fused.is_some().then(|| self.leftovers())
+    }
+}

@@ -1,0 +1,368 @@
+//! How the fused form of an executable follows updates.
+//!
+//! An update changes the executable as if nothing were fused: so what is allowed, what fails and what conflicts does not depend on
+//! fusing. Only then the fused form gets what has changed. A node that is alone there gets its values as from a graph. An argument of a
+//! launch in a chain is an argument of the fused kernel, maybe together with equal arguments of other launches.
+//!
+//! The form does not fit any more if arguments that are one get different values, if a launch could not be in such a chain, or if memory
+//! of a chain meets in a way in which it would not have been built. Then the executable goes on without it. So nothing is undone here: a
+//! form that was changed halfway is dropped.
+
+use std::sync::Arc;
+
+use crate::cl::objects::device::Device;
+use crate::command::{Arg, Command, Grid};
+use crate::exec::build::fuse::{self, LaidChain, LaidLaunch, Place};
+use crate::exec::build::values::{Old, Values, set_arg};
+use crate::exec::finalized::Finalized;
+use crate::exec::tier::{Form, FusedPlan};
+use crate::exec::update::destinations::Destination;
+use crate::exec::update::editing::Touched;
+use crate::exec::update::transaction::apply_to_object;
+use crate::graph::edit::undo::Edit;
+use crate::graph::{Index, Tables, Writer};
+use crate::ir::{ById, NodeId, Span, ViewId};
+use crate::lower::{Together, Uses};
+use crate::opencl_c::fused::FusedArg;
+use crate::report::WhyNotFused;
+
+/// Why a fused form cannot follow an update.
+pub(in crate::exec) struct Unfit {
+    /// The planned node of the executable.
+    pub(in crate::exec) node: NodeId,
+    pub(in crate::exec) why: WhyNotFused,
+    /// Arguments that are not to be one with others when it is built again: the nodes, and the needs of their pieces.
+    pub(in crate::exec) apart: Vec<(NodeId, u32)>,
+}
+
+impl Unfit {
+    fn new(node: NodeId, change: impl Into<String>) -> Self {
+        Self { node, why: WhyNotFused::Update { change: change.into() }, apart: Vec::new() }
+    }
+}
+
+/// A new value of an argument of a fused kernel.
+enum New<'a> {
+    Bytes(&'a [u8]),
+    Memory(ViewId),
+}
+
+/// What is changed of the chains of a form.
+struct Changing<'a> {
+    plan: &'a FusedPlan,
+    counts: &'a mut [Vec<u32>],
+    /// The arguments of fused kernels that are changed: chain and argument.
+    begun: Vec<(u32, u32)>,
+    /// The arguments of launches that are: chain and argument of the fused kernel, node and need.
+    moved: Vec<(u32, u32, NodeId, u32)>,
+    /// Whether arguments that are one get different values.
+    is_torn: bool,
+}
+
+impl<'a> Changing<'a> {
+    fn new(plan: &'a FusedPlan, counts: &'a mut [Vec<u32>]) -> Self {
+        Self { plan, counts, begun: Vec::new(), moved: Vec::new(), is_torn: false }
+    }
+
+    /// Notes that an argument of a launch is changed. `differs`: the fused kernel had another value until now.
+    fn note(&mut self, (chain, slot): (u32, u32), node: NodeId, need: u32, differs: bool) {
+        let count = &mut self.counts[chain as usize][slot as usize];
+        match (*count, differs) {
+            (0, false) => return,
+            (0, true) => self.begun.push((chain, slot)),
+            // Another launch has just given it another value.
+            (_, true) => self.is_torn = true,
+            (_, false) => {}
+        }
+        *count += 1;
+        self.moved.push((chain, slot, node, need));
+    }
+
+    /// Checks that all arguments that are one got the new value.
+    fn end(self) -> Result<Vec<(u32, u32)>, Unfit> {
+        let Self { plan, counts, begun, moved, mut is_torn } = self;
+        let sharers = |(chain, slot): (u32, u32)| plan.layout.chains[chain as usize].sharers[slot as usize];
+        for (chain, slot) in &begun {
+            is_torn |= std::mem::take(&mut counts[*chain as usize][*slot as usize]) != sharers((*chain, *slot));
+        }
+        if is_torn && let Some((.., node, _)) = moved.first() {
+            let apart = moved.iter().filter(|(chain, slot, ..)| sharers((*chain, *slot)) > 1);
+            let apart = apart.map(|(.., node, need)| (*node, *need)).collect();
+            return Err(Unfit { apart, ..Unfit::new(*node, "a value that other launches of its fused kernel share") });
+        }
+        Ok(begun)
+    }
+}
+
+/// The arguments of a node that is a kernel.
+fn args_of(tables: &Tables, node: NodeId) -> Span {
+    match tables.ir.command(node) {
+        Command::Kernel { args, .. } => *args,
+        _ => Span::default(),
+    }
+}
+
+/// Writes a value in the place of one of the same size. Returns whether it is another one.
+fn write(tables: &mut Tables, place: Arg<ById>, bytes: &[u8]) -> Option<bool> {
+    let Arg::Value(span) = place else { return None };
+    let place = tables.ir.bytes_mut(span);
+    if place.len() != bytes.len() {
+        return None;
+    }
+    let differs = place != bytes;
+    place.copy_from_slice(bytes);
+    Some(differs)
+}
+
+impl Form {
+    /// Brings values to their places, of nodes in which nothing but values of parameters has changed. `main` has the executable's values.
+    pub(in crate::exec) fn follow_values<'d>(
+        &mut self,
+        exec: &Finalized,
+        main: &Tables,
+        changed: impl Iterator<Item = &'d Destination>,
+        old: &mut Vec<Old>,
+    ) -> Result<(), Unfit> {
+        let Self { plan, values, counts, .. } = self;
+        let plan = Arc::clone(plan);
+        let values = Arc::make_mut(values);
+        let mut changing = Changing::new(&plan, counts);
+        let mut shared = Vec::new();
+        for one in changed {
+            let (node, arg) = (exec.plan.steps[one.step as usize].node, usize::from(one.arg));
+            let bytes = one.value(main);
+            let tables = Arc::make_mut(&mut values.tables);
+            let other_kind = || Unfit::new(node, "an argument to one of another kind");
+            match plan.layout.places[node.index()] {
+                Place::Node(new) => {
+                    let place = tables.ir.args(args_of(tables, new)).get(arg).copied().ok_or_else(other_kind)?;
+                    write(tables, place, bytes).ok_or_else(other_kind)?;
+                    let step = plan.step_of[new.index()].map_or(0, |step| step as usize);
+                    set(values, step, (arg, place), &mut shared).map_err(|()| refused(node))?;
+                }
+                Place::Launch { chain, at } => {
+                    let laid = &plan.layout.chains[chain as usize];
+                    let slot = laid.launches[at as usize].args[arg];
+                    let place = tables.ir.args(args_of(tables, laid.node))[slot as usize];
+                    let differs = write(tables, place, bytes).ok_or_else(other_kind)?;
+                    changing.note((chain, slot), node, u32::from(one.arg), differs);
+                }
+                Place::Order => {}
+            }
+        }
+        let begun = changing.end()?;
+        set_all(values, &plan, &begun, shared, old)
+    }
+
+    /// Brings what an update has changed to its places. `main` has the executable's values.
+    pub(in crate::exec) fn follow(
+        &mut self,
+        exec: &Finalized,
+        main: &Tables,
+        touched: &[Touched],
+        old: &mut Vec<Old>,
+    ) -> Result<(), Unfit> {
+        let Self { plan, values, index, edit, counts } = self;
+        let plan = Arc::clone(plan);
+        let values = Arc::make_mut(values);
+        let tables = Arc::make_mut(&mut values.tables);
+        let index = index.get_or_insert_with(|| Index::of(tables));
+        let mut to = Writer { tables, index };
+        let mut changing = Changing::new(&plan, counts);
+        let (mut alone, mut chains) = (Vec::new(), Vec::new());
+        for one in touched {
+            match plan.layout.places[one.node.index()] {
+                Place::Node(new) => {
+                    let changed = edit.assign(&mut to, new, main, one.node);
+                    let changed =
+                        changed.map_err(|why| Unfit::new(one.node, format!("what it cannot follow: {why}")))?;
+                    alone.push((one.node, Touched { node: new, origin: one.origin, changed }));
+                }
+                Place::Launch { chain, at } => {
+                    if change((chain, at), &exec.device, main, one, &mut to, edit, &mut changing)? {
+                        chains.push(chain);
+                    }
+                }
+                Place::Order => {}
+            }
+        }
+        let begun = changing.end()?;
+        chains.sort_unstable();
+        chains.dedup();
+        for chain in chains {
+            let laid = &plan.layout.chains[chain as usize];
+            let Some(grid) = holds(laid, main)? else { continue };
+            let Command::Kernel { kernel, .. } = to.ir.command(laid.node) else { continue };
+            let most = to.kernels[kernel.index()].facts(&exec.device).map_or(1, |facts| facts.max_work_group);
+            if !grid.local.is_none_or(|local| local.iter().product::<usize>() <= most) {
+                let change = "its work-group to a larger one than its fused kernel takes";
+                return Err(Unfit::new(laid.launches[0].node, change));
+            }
+            if let Some(of) = to.tables.ir.grid_mut(laid.node) {
+                *of = grid;
+            }
+        }
+        // What it owned is dropped where no lock is held.
+        old.push(Arc::new(edit.commit(&mut to)));
+        old.push(Arc::new(to.index.released(to.tables)));
+        let mut replaced = Vec::new();
+        for (node, one) in alone {
+            let Some(step) = plan.step_of[one.node.index()] else { continue };
+            let is_kernel = matches!(values.tables.ir.command(one.node), Command::Kernel { .. });
+            if is_kernel && (one.changed.switched || !one.changed.args.is_empty()) {
+                apply_to_object(values, step as usize, &one, &mut replaced).map_err(|_| refused(node))?;
+            }
+        }
+        old.extend(replaced.into_iter().filter_map(|(_, object)| object).map(|object| object as Old));
+        set_all(values, &plan, &begun, Vec::new(), old)
+    }
+}
+
+fn refused(node: NodeId) -> Unfit {
+    Unfit::new(node, "an argument that the driver refused")
+}
+
+/// Gives a kernel object an argument, or notes its step if others have the object too.
+fn set(values: &mut Values, step: usize, (index, arg): (usize, Arg<ById>), shared: &mut Vec<usize>) -> Result<(), ()> {
+    let Values { tables, objects, stale, .. } = values;
+    match objects.0.get_mut(step).and_then(Option::as_mut).map(Arc::get_mut) {
+        // Enqueued launches have taken their arguments with them (OpenCL 3.0, clSetKernelArg).
+        Some(Some(object)) => object.set(index, set_arg(tables, &arg)).map_err(drop),
+        _ => {
+            stale.add(step);
+            shared.push(step);
+            Ok(())
+        }
+    }
+}
+
+/// Gives the kernel objects of chains their arguments.
+fn set_all(
+    values: &mut Values,
+    plan: &FusedPlan,
+    begun: &[(u32, u32)],
+    mut shared: Vec<usize>,
+    old: &mut Vec<Old>,
+) -> Result<(), Unfit> {
+    for (chain, slot) in begun {
+        let laid = &plan.layout.chains[*chain as usize];
+        let arg = values.tables.ir.args(args_of(&values.tables, laid.node))[*slot as usize];
+        let step = plan.step_of[laid.node.index()].map_or(0, |step| step as usize);
+        set(values, step, (*slot as usize, arg), &mut shared).map_err(|()| refused(laid.launches[0].node))?;
+    }
+    shared.sort_unstable();
+    shared.dedup();
+    for step in shared {
+        let made = values.sync_arguments(&plan.fixed.plan, step..step + 1, old);
+        made.map_err(|_| refused(plan.fixed.plan.steps[step].node))?;
+    }
+    Ok(())
+}
+
+/// Brings what has changed of a launch to its chain. Returns whether the whole chain has to be looked at.
+fn change(
+    (chain, at): (u32, u32),
+    device: &Device,
+    main: &Tables,
+    Touched { node, changed, .. }: &Touched,
+    to: &mut Writer<'_>,
+    edit: &mut Edit,
+    changing: &mut Changing<'_>,
+) -> Result<bool, Unfit> {
+    let plan = changing.plan;
+    let unfit = |change: &str| Unfit::new(*node, change);
+    if changed.switched {
+        return Err(unfit("its kernel"));
+    }
+    let laid = &plan.layout.chains[chain as usize];
+    let launch = &laid.launches[at as usize];
+    let Command::Kernel { args, grid, .. } = main.ir.command(*node) else { return Err(unfit("its kind")) };
+    let args = main.ir.args(*args);
+    let fused = args_of(to, laid.node);
+    let mut give = |slot: u32, need: usize, new: New<'_>| {
+        let differs = match new {
+            New::Bytes(bytes) => {
+                let place = to.ir.args(fused)[slot as usize];
+                write(to.tables, place, bytes).ok_or_else(|| unfit("the size of a value"))?
+            }
+            New::Memory(view) => {
+                edit.assign_memory(to, (fused, slot as usize), main, view).map_err(|why| unfit(&why))?
+            }
+        };
+        changing.note((chain, slot), *node, need as u32, differs);
+        Ok(())
+    };
+    for index in changed.args.of(args.len()) {
+        let new = match args[index] {
+            Arg::Value(span) => New::Bytes(main.ir.bytes(span)),
+            Arg::Memory(view) => New::Memory(view),
+            _ => return Err(unfit("an argument to what is no plain memory")),
+        };
+        give(launch.args[index], index, new)?;
+    }
+    if (changed.grid.is_some() || changed.promise)
+        && let Some(form) = plan.layout.form
+    {
+        let fits =
+            fuse::fits(main, device, form, *node).map_err(|why| unfit(&format!("its range or promise: {why}")))?;
+        if if laid.each_item { fits.uses.is_none() } else { !fits.in_turn } {
+            return Err(unfit("its range or promise to what its fused kernel cannot do"));
+        }
+    }
+    if let Some(before) = changed.grid.as_deref().filter(|_| !laid.each_item) {
+        let (old, new) = (fuse::range(before), fuse::range(grid));
+        for (at, place) in launch.range.iter().flatten().enumerate() {
+            let (old, new) = (old[at / 3][at % 3], new[at / 3][at % 3]);
+            let size = u32::try_from(new).map_err(|_| unfit("its range to one beyond 32 bits"))?;
+            match place {
+                FusedArg::Param(slot) if old != new => {
+                    give(*slot as u32, args.len() + at, New::Bytes(&size.to_ne_bytes()))?;
+                }
+                FusedArg::Number(number) if *number != size => {
+                    return Err(unfit("a size of its range that the text of its fused kernel has"));
+                }
+                FusedArg::Param(_) | FusedArg::Number(_) => {}
+            }
+        }
+    }
+    let is_constant = |launch: &LaidLaunch| !launch.constant.is_empty();
+    let depends = laid.each_item || laid.launches.iter().any(is_constant);
+    Ok(depends && (changed.memory || changed.promise || changed.grid.is_some()))
+}
+
+/// Checks that the launches of a chain would be one with the memory and ranges that they have now. Returns the range of the first.
+fn holds(laid: &LaidChain, main: &Tables) -> Result<Option<Grid>, Unfit> {
+    let (mut together, mut first) = (Together::default(), None);
+    for LaidLaunch { node, constant, .. } in &laid.launches {
+        let Command::Kernel { args, grid, .. } = main.ir.command(*node) else { continue };
+        let args = main.ir.args(*args);
+        let constant: Vec<ViewId> = constant.iter().filter_map(|at| args.get(*at as usize)?.view()).collect();
+        let uses = if laid.each_item { Uses::of(&main.ir, *node) } else { None };
+        if laid.each_item && *first.get_or_insert(*grid) != *grid {
+            return Err(Unfit::new(
+                *node,
+                "its range, which is not that of the other launches of its fused kernel any more",
+            ));
+        }
+        if uses.is_some() != laid.each_item || !together.takes(&main.ir, *node, &constant, uses.as_ref()) {
+            return Err(Unfit::new(*node, "its memory to what another launch of its fused kernel uses"));
+        }
+    }
+    Ok(first)
+}
+
+/// Returns in what an executable's values differ from what they were, and what was needed to find it, to be dropped where no lock is held.
+pub(in crate::exec) fn differences(exec: &Finalized, was: &Tables, is: &Tables) -> (Result<Vec<Touched>, Unfit>, Old) {
+    let mut tables = was.clone();
+    let mut index = Index::of(&tables);
+    let (mut edit, mut touched) = (Edit::default(), Vec::new());
+    let mut outcome = Ok(());
+    for node in is.ir.ids() {
+        match edit.assign(&mut Writer { tables: &mut tables, index: &mut index }, node, is, node) {
+            Ok(changed) if changed.is_nothing() => {}
+            Ok(changed) => touched.push(Touched { node, origin: exec.origins.of(node).node, changed }),
+            Err(why) => outcome = Err(Unfit::new(node, format!("what it cannot follow: {why}"))),
+        }
+    }
+    (outcome.map(|()| touched), Arc::new(std::sync::Mutex::new((tables, index, edit))))
+}
