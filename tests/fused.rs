@@ -5,8 +5,8 @@ mod common;
 use std::time::Duration;
 
 use clgraph::{
-    Buffer, Executable, Finalize, Fuse, FusedForm, Graph, GraphMemory, HostRead, Kernel, Node, Path, Program,
-    ProgramBuilder, Report, UserEvent, WhyNotFused,
+    Buffer, Error, Executable, Finalize, FinalizeError, Fuse, FusedForm, Graph, GraphMemory, HostRead, Kernel, Node,
+    Parameter, Path, Program, ProgramBuilder, Report, UserEvent, WhyNotFused,
 };
 use common::Bench;
 
@@ -141,6 +141,25 @@ fn a_chain_is_one_launch_and_changes_the_same_bytes() {
 fn why(graph: &Graph) -> Vec<WhyNotFused> {
     let executable = graph.finalize(Finalize::new().fuse(Fuse::Now)).unwrap();
     executable.report().not_fused.into_iter().map(|of| of.why).collect()
+}
+
+/// Rules Z1, P6: one kernel would put nodes in an order that no edges give them.
+#[test]
+fn conflicts_are_found_before_launches_are_fused() {
+    let field = Field::new();
+    let graph = field.bench.graph();
+    let memory = [0, 1].map(|at| Parameter::buffer(&field.buffers[at]));
+    for memory in &memory {
+        // SAFETY: a work-item touches its own element.
+        unsafe { graph.kernel(&field.kernels[0]).read_write(memory).arg(1.5_f32).range(LEN).add() }.unwrap();
+    }
+    memory[1].set(&field.buffers[0]).unwrap();
+    for fuse in [Fuse::Off, Fuse::Now] {
+        let refused = graph.finalize(Finalize::new().fuse(fuse)).unwrap_err();
+        assert!(matches!(refused, Error::Finalize(FinalizeError::Conflict { .. })), "{refused}");
+    }
+    let allowed = graph.finalize(Finalize::new().allow_conflicts().fuse(Fuse::Now)).unwrap();
+    assert_eq!(allowed.report().fused.len(), 1);
 }
 
 /// Rules Z2, Z3, Z6, Z8: what is not fused runs as it is, and the report says why.

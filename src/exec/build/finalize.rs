@@ -119,6 +119,9 @@ impl Graph {
         let (align, limit) = self.context().buffer_limits();
         let memory = MemoryOptions { align, limit, share: !options.separate_memory };
         let fuses_now = asked_fuse == Fuse::Now && !options.updatable && !options.profiling;
+        if fuses_now && moved && !options.allow_conflicts {
+            home.find_conflicts(&flat, memory)?;
+        }
         let placed = fuses_now && !flat.tables.ir.allocs.is_empty();
         let placed = if placed { Some(home.place_memory(&flat, memory)?) } else { None };
         let before = placed.as_ref().map_or(&flat, |(placed, _)| placed).clone();

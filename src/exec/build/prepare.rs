@@ -122,6 +122,12 @@ impl Home<'_> {
         Ok((Flat::of(tables, flat.origins.clone()).again(), arena::report(&plan.layout, flat)))
     }
 
+    /// Finds nodes that conflict and that no edges order, before launches are fused: the order of a fused kernel would hide them.
+    pub(in crate::exec) fn find_conflicts(&self, flat: &Flat, memory: MemoryOptions) -> Result<()> {
+        let asked = Options { conflicts: Conflicts::ToFind, ..plain_options(memory) };
+        plan::plan(&flat.tables.ir, self.device.caps(), &asked).map_err(|error| self.plan_error(flat, error)).map(drop)
+    }
+
     fn record_buffers(&self, plan: &Plan, values: &Values, profiled: bool) -> Result<(DriverQueue, Recorded), Refusal> {
         let properties = QueueProperties::new().profiling(profiled);
         let queue = DriverQueue::with_properties(self, self.device, properties).map_err(Refusal::All)?;
