@@ -86,22 +86,26 @@ pub(in crate::exec) struct Waiting {
     pub(in crate::exec) after: Option<u64>,
     /// Has it built. It is called without a lock.
     pub(in crate::exec) build: Arc<dyn Fn() + Send + Sync>,
-    /// Whether it is taken without a trial.
-    pub(in crate::exec) is_pinned: bool,
+    /// How it is submitted if it is taken without a trial.
+    pub(in crate::exec) pinned: Option<Strategy>,
     /// How many updates have taken it away, and the last one's reason.
     pub(in crate::exec) losses: u32,
     pub(in crate::exec) lost: Vec<NotFusedReport>,
 }
 
 impl Waiting {
-    pub(in crate::exec) fn new(after: Option<u64>, is_pinned: bool, build: Arc<dyn Fn() + Send + Sync>) -> Self {
-        Self { after, build, is_pinned, losses: 0, lost: Vec::new() }
+    pub(in crate::exec) fn new(
+        after: Option<u64>,
+        pinned: Option<Strategy>,
+        build: Arc<dyn Fn() + Send + Sync>,
+    ) -> Self {
+        Self { after, build, pinned, losses: 0, lost: Vec::new() }
     }
 
     /// Returns when it is built again, after an update has taken it away when submissions had taken `spent` nanoseconds.
     pub(in crate::exec) fn after_loss(mut self, spent: u64, lost: Vec<NotFusedReport>) -> Self {
         let build = BUILD.load(Ordering::Relaxed);
-        let first = if self.is_pinned { 0 } else { build * WORTH };
+        let first = if self.pinned.is_some() { 0 } else { build * WORTH };
         // Each time twice as long.
         let more = if self.losses == 0 { first } else { build.saturating_mul(WORTH << self.losses.min(MOST_DOUBLED)) };
         self.losses = self.losses.saturating_add(1);
@@ -173,7 +177,7 @@ mod tests {
     /// Rule Z5
     #[test]
     fn each_loss_makes_the_next_build_wait_twice_as_long() {
-        let waiting = |is_pinned| Waiting::new(None, is_pinned, Arc::new(|| {}));
+        let waiting = |is_pinned: bool| Waiting::new(None, is_pinned.then_some(FUSED), Arc::new(|| {}));
         for is_pinned in [false, true] {
             let (mut all, mut last) = (waiting(is_pinned), 0);
             for loss in 0..40 {

@@ -24,7 +24,7 @@ use crate::exec::finalized::{Finalized, PartitionsOf};
 use crate::exec::submit::exclusive::ExclusiveUse;
 use crate::exec::submit::executable_state::ExecutableState;
 use crate::exec::submit::result_slots::Ring;
-use crate::exec::tier::{Tier, Waiting};
+use crate::exec::tier::{FUSED, Tier, Waiting};
 use crate::exec::tune::cache::TuningCache;
 use crate::exec::update::destinations::Destinations;
 use crate::exec::update::editing::Editing;
@@ -32,7 +32,7 @@ use crate::exec::update::updatable::Updatable;
 use crate::graph::{DrawingDetail, Flat, Graph, Ports, Tables};
 use crate::handles::Node;
 use crate::ir::{Ir, NodeId};
-use crate::plan::{Conflicts, MemoryOptions, Options, Path, PathReason};
+use crate::plan::{Conflicts, MemoryOptions, Options, Path, PathReason, Strategy};
 use crate::report::dump;
 use crate::report::fused::WhyNotFused;
 use crate::report::profile::Names;
@@ -255,9 +255,11 @@ impl Graph {
             let this = Weak::clone(this);
             let build = move || fused_tier::start(&this, asked_loops);
             if is_tiered {
-                exec_state.may_fuse(Waiting::new(fuse_after, false, Arc::new(build)));
+                exec_state.may_fuse(Waiting::new(fuse_after, None, Arc::new(build)));
             } else if is_pinned {
-                exec_state.tier = Tier::Building(Waiting::new(None, true, Arc::new(build)));
+                let is_gated = path == Path::Gated && fixed.plan.strategies.iter().any(|one| one.path == path);
+                let pinned = Strategy { path: if is_gated { Path::Gated } else { Path::Replay }, ..FUSED };
+                exec_state.tier = Tier::Building(Waiting::new(None, Some(pinned), Arc::new(build)));
             }
             Inner { fixed, exec_state: Mutex::new(exec_state), exclusive }
         });

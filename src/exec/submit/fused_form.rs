@@ -34,16 +34,19 @@ impl ExecutableState {
                 return;
             }
         };
-        let Tier::Building(again) = std::mem::take(&mut self.tier) else { return };
+        let Tier::Building(again) = std::mem::take(&mut self.tier) else {
+            self.leftovers.fused = Some(Box::new(form));
+            return;
+        };
         // Updates may have come while it was built.
         let is_current = self.editing.is_none() || Arc::ptr_eq(&base, &self.values.tables);
         let caught_up = if is_current { Ok(()) } else { self.catch_up(exec, &mut form, &base) };
         self.leftovers.old.push(base);
-        let (is_pinned, form) = (again.is_pinned, Box::new(form));
-        self.tier = Tier::Ready { form, stays: is_pinned, again };
-        match is_pinned {
-            true => self.autotuner.pin(FUSED),
-            false => self.autotuner.offer(FUSED),
+        let (pinned, form) = (again.pinned, Box::new(form));
+        self.tier = Tier::Ready { form, stays: pinned.is_some(), again };
+        match pinned {
+            Some(strategy) => self.autotuner.pin(strategy),
+            None => self.autotuner.offer(FUSED),
         }
         if let Err(unfit) = caught_up {
             self.lose_fused_form(exec, unfit);
