@@ -7,7 +7,9 @@ use std::hint::black_box;
 use std::ptr::{null, null_mut};
 
 use clgraph::opencl3::types::{cl_command_queue, cl_event, cl_kernel};
-use clgraph::{Buffer, Executable, Finalize, Graph, Kernel, Loops, Memory, Node, Parameter, Path, Program, Queue};
+use clgraph::{
+    Buffer, Executable, Finalize, Fuse, Graph, Kernel, Loops, Memory, Node, Parameter, Path, Program, Queue,
+};
 
 type Failure = Box<dyn Error>;
 
@@ -185,6 +187,20 @@ fn main() -> Result<(), Failure> {
             update(Some(format!("update a number again, after another graph's, {} nodes", list.len())), &list)?;
         }
     }
+    // Kernel objects of fused launches are set only when a submission needs them.
+    let made = setting.parameters(1_000, 2)?;
+    let executable = made.graph.finalize(replay().updatable().fuse(Fuse::Now))?;
+    change_memory(&setting, &made, &executable, 0)?;
+    let count = made.adding.len();
+    counted(&format!("update memory and range, two chains, fused, {count} nodes"), || {
+        change_memory(&setting, &made, &executable, 1)
+    })?;
+    for value in 2..4 {
+        made.number.set(value)?;
+        let work = || executable.update(&made.scaling);
+        if value == 2 { work()? } else { counted(&format!("update a number, fused, {count} nodes"), work)? }
+    }
+    assert_eq!(executable.report().fusing, clgraph::FusingState::Taken);
     shared_memory(&setting, 1_000)?;
     turns(&setting, 100)
 }

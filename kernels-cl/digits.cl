@@ -5,25 +5,25 @@
 #define HIDDEN 32
 #define DIGITS 10
 
-// hidden[sample][unit] = tanh(bias + sum of input x weight), for the samples of a batch
-__kernel void hidden(__global const float *images, __global const float *weights, __global float *hidden, uint first) {
+// units[sample][unit] = tanh(bias + sum of input x weight), for the samples of a batch
+__kernel void hidden(__global const float *images, __global const float *weights, __global float *units, uint first) {
     size_t sample = get_global_id(0), unit = get_global_id(1);
     __global const float *image = images + (first + sample) * INPUTS;
     float sum = weights[INPUTS * HIDDEN + unit];
     for (uint i = 0; i < INPUTS; ++i)
         sum += image[i] * weights[i * HIDDEN + unit];
-    hidden[sample * HIDDEN + unit] = tanh(sum);
+    units[sample * HIDDEN + unit] = tanh(sum);
 }
 
 // error[sample][digit] = softmax of the second layer, minus 1 for the correct digit
-__kernel void output(__global const float *hidden, __global const float *weights, __global const uint *labels,
+__kernel void output(__global const float *units, __global const float *weights, __global const uint *labels,
                      __global float *error, uint first) {
     size_t sample = get_global_id(0);
     float digit[DIGITS], most = -1e30f, all = 0.0f;
     for (uint k = 0; k < DIGITS; ++k) {
         float sum = weights[HIDDEN * DIGITS + k];
         for (uint j = 0; j < HIDDEN; ++j)
-            sum += hidden[sample * HIDDEN + j] * weights[j * DIGITS + k];
+            sum += units[sample * HIDDEN + j] * weights[j * DIGITS + k];
         digit[k] = sum;
         most = fmax(most, sum);
     }
@@ -35,14 +35,14 @@ __kernel void output(__global const float *hidden, __global const float *weights
         error[sample * DIGITS + k] = digit[k] / all - (labels[first + sample] == k ? 1.0f : 0.0f);
 }
 
-// back[sample][unit] = the error, propagated back to the hidden unit
-__kernel void back(__global const float *error, __global const float *weights, __global const float *hidden,
-                   __global float *back) {
+// of_unit[sample][unit] = the error, propagated back to the hidden unit
+__kernel void back(__global const float *error, __global const float *weights, __global const float *units,
+                   __global float *of_unit) {
     size_t sample = get_global_id(0), unit = get_global_id(1);
-    float sum = 0.0f, at = hidden[sample * HIDDEN + unit];
+    float sum = 0.0f, at = units[sample * HIDDEN + unit];
     for (uint k = 0; k < DIGITS; ++k)
         sum += error[sample * DIGITS + k] * weights[unit * DIGITS + k];
-    back[sample * HIDDEN + unit] = sum * (1.0f - at * at);
+    of_unit[sample * HIDDEN + unit] = sum * (1.0f - at * at);
 }
 
 // weights[from][to] -= rate x mean of input x error; the row after the last input is the bias, whose input is 1

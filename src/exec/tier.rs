@@ -46,12 +46,21 @@ pub(in crate::exec) struct Form {
     pub(in crate::exec) edit: Edit,
     /// By chain and argument: how many of those that share it an update has changed. All are 0 between updates.
     pub(in crate::exec) counts: Vec<Vec<u32>>,
+    /// Room for the arguments that one update changes: chain and argument.
+    pub(in crate::exec) begun: Vec<(u32, u32)>,
 }
 
 impl Form {
     pub(in crate::exec) fn new(plan: FusedPlan, values: Values) -> Self {
         let counts = plan.layout.chains.iter().map(|chain| vec![0; chain.sharers.len()]).collect();
-        Self { plan: Arc::new(plan), values: Arc::new(values), index: None, edit: Edit::default(), counts }
+        Self {
+            plan: Arc::new(plan),
+            values: Arc::new(values),
+            index: None,
+            edit: Edit::default(),
+            counts,
+            begun: Vec::new(),
+        }
     }
 }
 

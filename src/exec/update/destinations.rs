@@ -251,7 +251,7 @@ impl Destinations {
     }
 
     /// Those whose values have changed.
-    pub(in crate::exec) fn changed(&self) -> impl Iterator<Item = &Destination> {
+    pub(in crate::exec) fn changed(&self) -> impl Iterator<Item = &Destination> + Clone {
         self.changed.iter().map(|at| &self.list[*at as usize])
     }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::cl::objects::device::Device;
 use crate::command::{Arg, Command, Grid};
 use crate::exec::build::fuse::{self, LaidChain, LaidLaunch, Place};
-use crate::exec::build::values::{Old, Values, set_arg};
+use crate::exec::build::values::{Objects, Old, Stale, Values, set_arg};
 use crate::exec::finalized::Finalized;
 use crate::exec::tier::{Form, FusedPlan};
 use crate::exec::update::destinations::Destination;
@@ -52,45 +52,74 @@ struct Changing<'a> {
     plan: &'a FusedPlan,
     counts: &'a mut [Vec<u32>],
     /// The arguments of fused kernels that are changed: chain and argument.
-    begun: Vec<(u32, u32)>,
-    /// The arguments of launches that are: chain and argument of the fused kernel, node and need.
-    moved: Vec<(u32, u32, NodeId, u32)>,
-    /// Whether arguments that are one get different values.
-    is_torn: bool,
+    begun: &'a mut Vec<(u32, u32)>,
 }
 
-impl<'a> Changing<'a> {
-    fn new(plan: &'a FusedPlan, counts: &'a mut [Vec<u32>]) -> Self {
-        Self { plan, counts, begun: Vec::new(), moved: Vec::new(), is_torn: false }
-    }
+/// The count of an argument whose sharers get different values.
+const TORN: u32 = u32::MAX;
 
+impl Changing<'_> {
     /// Notes that an argument of a launch is changed. `differs`: the fused kernel had another value until now.
-    fn note(&mut self, (chain, slot): (u32, u32), node: NodeId, need: u32, differs: bool) {
+    #[inline]
+    fn note(&mut self, (chain, slot): (u32, u32), differs: bool) {
         let count = &mut self.counts[chain as usize][slot as usize];
         match (*count, differs) {
             (0, false) => return,
             (0, true) => self.begun.push((chain, slot)),
             // Another launch has just given it another value.
-            (_, true) => self.is_torn = true,
+            (_, true) => *count = TORN,
             (_, false) => {}
         }
-        *count += 1;
-        self.moved.push((chain, slot, node, need));
+        *count = count.saturating_add(1);
     }
 
-    /// Checks that all arguments that are one got the new value.
-    fn end(self) -> Result<Vec<(u32, u32)>, Unfit> {
-        let Self { plan, counts, begun, moved, mut is_torn } = self;
-        let sharers = |(chain, slot): (u32, u32)| plan.layout.chains[chain as usize].sharers[slot as usize];
-        for (chain, slot) in &begun {
-            is_torn |= std::mem::take(&mut counts[*chain as usize][*slot as usize]) != sharers((*chain, *slot));
+    /// Whether all arguments that are one got the new value. Otherwise those remain that did not.
+    #[inline]
+    fn end(&mut self) -> bool {
+        let Self { plan, counts, begun } = self;
+        let mut is_torn = false;
+        for (chain, slot) in &**begun {
+            is_torn |= counts[*chain as usize][*slot as usize] != sharers(plan, (*chain, *slot));
         }
-        if is_torn && let Some((.., node, _)) = moved.first() {
-            let apart = moved.iter().filter(|(chain, slot, ..)| sharers((*chain, *slot)) > 1);
-            let apart = apart.map(|(.., node, need)| (*node, *need)).collect();
-            return Err(Unfit { apart, ..Unfit::new(*node, "a value that other launches of its fused kernel share") });
+        let is_torn_one =
+            |at: &(u32, u32)| std::mem::take(&mut counts[at.0 as usize][at.1 as usize]) != sharers(plan, *at);
+        if is_torn {
+            begun.retain(is_torn_one);
+        } else {
+            begun.iter().for_each(|(chain, slot)| counts[*chain as usize][*slot as usize] = 0);
         }
-        Ok(begun)
+        !is_torn
+    }
+
+    /// Returns which of some arguments of launches are not to be one with others any more: nodes and needs.
+    #[cold]
+    fn torn(&self, moved: impl Iterator<Item = (NodeId, u32)>) -> Unfit {
+        let is_torn = |(node, need): &(NodeId, u32)| {
+            let Place::Launch { chain, at } = self.plan.layout.places[node.index()] else { return false };
+            let slot = slot_of(&self.plan.layout.chains[chain as usize].launches[at as usize], *need);
+            slot.is_some_and(|slot| self.begun.contains(&(chain, slot)))
+        };
+        let apart: Vec<(NodeId, u32)> = moved.filter(is_torn).collect();
+        let node = apart.first().map_or(NodeId(0), |(node, _)| *node);
+        Unfit { apart, ..Unfit::new(node, "a value that other launches of its fused kernel share") }
+    }
+}
+
+/// Returns how many arguments and sizes of launches an argument of a fused kernel is.
+#[inline]
+fn sharers(plan: &FusedPlan, (chain, slot): (u32, u32)) -> u32 {
+    plan.layout.chains[chain as usize].sharers[slot as usize]
+}
+
+/// Returns which argument of the fused kernel a need of a launch is.
+fn slot_of(launch: &LaidLaunch, need: u32) -> Option<u32> {
+    let need = need as usize;
+    if let Some(slot) = launch.args.get(need) {
+        return Some(*slot);
+    }
+    match launch.range.as_flattened().get(need - launch.args.len()) {
+        Some(FusedArg::Param(slot)) => Some(*slot as u32),
+        _ => None,
     }
 }
 
@@ -120,38 +149,42 @@ impl Form {
         &mut self,
         exec: &Finalized,
         main: &Tables,
-        changed: impl Iterator<Item = &'d Destination>,
+        changed: impl Iterator<Item = &'d Destination> + Clone,
         old: &mut Vec<Old>,
     ) -> Result<(), Unfit> {
-        let Self { plan, values, counts, .. } = self;
-        let plan = Arc::clone(plan);
-        let values = Arc::make_mut(values);
-        let mut changing = Changing::new(&plan, counts);
+        let Self { plan, values, counts, begun, .. } = self;
+        let (plan, values) = (&**plan, Arc::make_mut(values));
+        let Values { tables, objects, stale, .. } = &mut *values;
+        let tables = Arc::make_mut(tables);
+        begun.clear();
+        let mut changing = Changing { plan, counts, begun };
         let mut shared = Vec::new();
-        for one in changed {
-            let (node, arg) = (exec.plan.steps[one.step as usize].node, usize::from(one.arg));
+        let node_of = |one: &Destination| exec.plan.steps[one.step as usize].node;
+        for one in changed.clone() {
+            let (node, arg) = (node_of(one), usize::from(one.arg));
             let bytes = one.value(main);
-            let tables = Arc::make_mut(&mut values.tables);
             let other_kind = || Unfit::new(node, "an argument to one of another kind");
             match plan.layout.places[node.index()] {
-                Place::Node(new) => {
-                    let place = tables.ir.args(args_of(tables, new)).get(arg).copied().ok_or_else(other_kind)?;
-                    write(tables, place, bytes).ok_or_else(other_kind)?;
-                    let step = plan.step_of[new.index()].map_or(0, |step| step as usize);
-                    set(values, step, (arg, place), &mut shared).map_err(|()| refused(node))?;
-                }
                 Place::Launch { chain, at } => {
                     let laid = &plan.layout.chains[chain as usize];
                     let slot = laid.launches[at as usize].args[arg];
                     let place = tables.ir.args(args_of(tables, laid.node))[slot as usize];
                     let differs = write(tables, place, bytes).ok_or_else(other_kind)?;
-                    changing.note((chain, slot), node, u32::from(one.arg), differs);
+                    changing.note((chain, slot), differs);
+                }
+                Place::Node(new) => {
+                    let place = tables.ir.args(args_of(tables, new)).get(arg).copied().ok_or_else(other_kind)?;
+                    write(tables, place, bytes).ok_or_else(other_kind)?;
+                    let step = plan.step_of[new.index()].map_or(0, |step| step as usize);
+                    set((tables, objects, stale), step, (arg, place), &mut shared).map_err(|()| refused(node))?;
                 }
                 Place::Order => {}
             }
         }
-        let begun = changing.end()?;
-        set_all(values, &plan, &begun, shared, old)
+        if !changing.end() {
+            return Err(changing.torn(changed.map(|one| (node_of(one), u32::from(one.arg)))));
+        }
+        set_all(values, plan, begun, shared, old)
     }
 
     /// Brings what an update has changed to its places. `main` has the executable's values.
@@ -162,13 +195,13 @@ impl Form {
         touched: &[Touched],
         old: &mut Vec<Old>,
     ) -> Result<(), Unfit> {
-        let Self { plan, values, index, edit, counts } = self;
-        let plan = Arc::clone(plan);
-        let values = Arc::make_mut(values);
+        let Self { plan, values, index, edit, counts, begun } = self;
+        let (plan, values) = (&**plan, Arc::make_mut(values));
         let tables = Arc::make_mut(&mut values.tables);
         let index = index.get_or_insert_with(|| Index::of(tables));
         let mut to = Writer { tables, index };
-        let mut changing = Changing::new(&plan, counts);
+        begun.clear();
+        let mut changing = Changing { plan, counts, begun };
         let (mut alone, mut chains) = (Vec::new(), Vec::new());
         for one in touched {
             match plan.layout.places[one.node.index()] {
@@ -186,7 +219,9 @@ impl Form {
                 Place::Order => {}
             }
         }
-        let begun = changing.end()?;
+        if !changing.end() {
+            return Err(changing.torn(touched.iter().flat_map(|one| needs(main, one))));
+        }
         chains.sort_unstable();
         chains.dedup();
         for chain in chains {
@@ -214,7 +249,7 @@ impl Form {
             }
         }
         old.extend(replaced.into_iter().filter_map(|(_, object)| object).map(|object| object as Old));
-        set_all(values, &plan, &begun, Vec::new(), old)
+        set_all(values, plan, begun, Vec::new(), old)
     }
 }
 
@@ -222,9 +257,20 @@ fn refused(node: NodeId) -> Unfit {
     Unfit::new(node, "an argument that the driver refused")
 }
 
+/// The arguments and sizes of a launch that an update has changed, as needs of its piece.
+fn needs(main: &Tables, Touched { node, changed, .. }: &Touched) -> Vec<(NodeId, u32)> {
+    let count = main.ir.args(args_of(main, *node)).len();
+    let sizes = if changed.grid.is_some() { count..count + 9 } else { 0..0 };
+    changed.args.of(count).chain(sizes).map(|need| (*node, need as u32)).collect()
+}
+
 /// Gives a kernel object an argument, or notes its step if others have the object too.
-fn set(values: &mut Values, step: usize, (index, arg): (usize, Arg<ById>), shared: &mut Vec<usize>) -> Result<(), ()> {
-    let Values { tables, objects, stale, .. } = values;
+fn set(
+    (tables, objects, stale): (&Tables, &mut Objects, &mut Stale),
+    step: usize,
+    (index, arg): (usize, Arg<ById>),
+    shared: &mut Vec<usize>,
+) -> Result<(), ()> {
     match objects.0.get_mut(step).and_then(Option::as_mut).map(Arc::get_mut) {
         // Enqueued launches have taken their arguments with them (OpenCL 3.0, clSetKernelArg).
         Some(Some(object)) => object.set(index, set_arg(tables, &arg)).map_err(drop),
@@ -244,11 +290,13 @@ fn set_all(
     mut shared: Vec<usize>,
     old: &mut Vec<Old>,
 ) -> Result<(), Unfit> {
+    let Values { tables, objects, stale, .. } = &mut *values;
     for (chain, slot) in begun {
         let laid = &plan.layout.chains[*chain as usize];
-        let arg = values.tables.ir.args(args_of(&values.tables, laid.node))[*slot as usize];
+        let arg = tables.ir.args(args_of(tables, laid.node))[*slot as usize];
         let step = plan.step_of[laid.node.index()].map_or(0, |step| step as usize);
-        set(values, step, (*slot as usize, arg), &mut shared).map_err(|()| refused(laid.launches[0].node))?;
+        set((tables, objects, stale), step, (*slot as usize, arg), &mut shared)
+            .map_err(|()| refused(laid.launches[0].node))?;
     }
     shared.sort_unstable();
     shared.dedup();
@@ -279,7 +327,7 @@ fn change(
     let Command::Kernel { args, grid, .. } = main.ir.command(*node) else { return Err(unfit("its kind")) };
     let args = main.ir.args(*args);
     let fused = args_of(to, laid.node);
-    let mut give = |slot: u32, need: usize, new: New<'_>| {
+    let mut give = |slot: u32, new: New<'_>| {
         let differs = match new {
             New::Bytes(bytes) => {
                 let place = to.ir.args(fused)[slot as usize];
@@ -289,7 +337,7 @@ fn change(
                 edit.assign_memory(to, (fused, slot as usize), main, view).map_err(|why| unfit(&why))?
             }
         };
-        changing.note((chain, slot), *node, need as u32, differs);
+        changing.note((chain, slot), differs);
         Ok(())
     };
     for index in changed.args.of(args.len()) {
@@ -298,7 +346,7 @@ fn change(
             Arg::Memory(view) => New::Memory(view),
             _ => return Err(unfit("an argument to what is no plain memory")),
         };
-        give(launch.args[index], index, new)?;
+        give(launch.args[index], new)?;
     }
     if (changed.grid.is_some() || changed.promise)
         && let Some(form) = plan.layout.form
@@ -316,7 +364,7 @@ fn change(
             let size = u32::try_from(new).map_err(|_| unfit("its range to one beyond 32 bits"))?;
             match place {
                 FusedArg::Param(slot) if old != new => {
-                    give(*slot as u32, args.len() + at, New::Bytes(&size.to_ne_bytes()))?;
+                    give(*slot as u32, New::Bytes(&size.to_ne_bytes()))?;
                 }
                 FusedArg::Number(number) if *number != size => {
                     return Err(unfit("a size of its range that the text of its fused kernel has"));
