@@ -3,7 +3,7 @@
 mod common;
 
 use clgraph::{
-    Buffer, CommandGroup, Error, Executable, Finalize, FinalizeError, Graph, Node, Parameter, Path, UpdateError,
+    Buffer, CommandGroup, Error, Executable, Finalize, FinalizeError, Fuse, Graph, Node, Parameter, Path, UpdateError,
 };
 use common::{Bench, assert_error, elsewhere};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
@@ -274,93 +274,104 @@ fn run(nodes: &[(Kind, Values)], memory: &mut [Vec<u32>]) {
 #[test]
 fn random_changes_updates_and_submissions_are_as_an_eager_model_says() {
     fn property(case: Case) -> bool {
-        let bench = elsewhere();
-        for path in [Path::Auto, Path::Native, Path::Replay, Path::Gated, Path::Queues] {
-            for conflicts in [false, true] {
-                let mut world = World::new(bench, &case);
-                let mut options = Finalize::new().path(path).updatable().commands_per_buffer(3);
-                if conflicts {
-                    options = options.allow_conflicts();
-                }
-                let mut executable: Executable = world.graph.finalize(options.clone()).unwrap();
-                let mut inside = world.now.clone();
-                // A change of memory is refused if, and only if, it makes a conflict.
-                let expect = |nodes: &[(Kind, Values)], added: &[(Kind, Values)], error: Option<Error>| {
-                    let wrong = !conflicts && conflicts_without_order(nodes, added);
-                    let refused = matches!(
-                        error,
-                        Some(
-                            Error::Update(UpdateError::Conflict { .. })
-                                | Error::Finalize(FinalizeError::Conflict { .. })
-                        )
-                    );
-                    assert!(refused == wrong && error.is_some() == wrong, "{error:?}");
-                };
-                let mut memory = world.content();
-                let mut submitted = 0;
-                for step in &case.steps {
-                    match step {
-                        Step::Change(at, what, value) => world.change(*at, *what, *value),
-                        Step::Update(bits) => {
-                            let count = world.nodes.len().min(8);
-                            let chosen: Vec<usize> = (0..count).filter(|at| bits >> at & 1 == 1).collect();
-                            let nodes: Vec<Node> = chosen.iter().map(|at| world.nodes[*at].0).collect();
-                            let error = executable.update(&nodes).err();
-                            if chosen.iter().any(|at| *at >= inside.len()) {
-                                assert_error!(
-                                    error.unwrap(),
-                                    UpdateError::NotInExecutable { why, .. }
-                                        if why.starts_with("it was added to the graph after"),
-                                );
-                                continue;
-                            }
-                            let mut then = inside.clone();
-                            chosen.iter().for_each(|at| then[*at] = world.now[*at].clone());
-                            inside = if error.is_none() { then.clone() } else { inside };
-                            expect(&then, &world.added, error);
-                        }
-                        Step::UpdateFrom => {
-                            let error = executable.update_from(&world.graph).err();
-                            if world.now.len() > inside.len() {
-                                assert_error!(
-                                    error.unwrap(),
-                                    UpdateError::Differs { difference }
-                                        if difference.contains("nodes, but the executable has"),
-                                );
-                                continue;
-                            }
-                            inside = if error.is_none() { world.now.clone() } else { inside };
-                            expect(&world.now, &world.added, error);
-                        }
-                        Step::Add(kind, values) => world.add(&(kind.clone(), values.clone())),
-                        Step::Finalize => {
-                            let finalized = world.graph.finalize(options.clone());
-                            let error = finalized.as_ref().err().cloned();
-                            if let Ok(finalized) = finalized {
-                                (executable, inside) = (finalized, world.now.clone());
-                            }
-                            expect(&world.now, &world.added, error);
-                        }
-                        Step::Submit => {
-                            executable.submit(&bench.queue).unwrap();
-                            run(&inside, &mut memory);
-                            submitted += 1;
-                        }
-                    }
-                }
-                executable.submit(&bench.queue).unwrap().wait().unwrap();
-                run(&inside, &mut memory);
-                assert_eq!(world.content(), memory, "{path:?}, after {submitted} submissions, {conflicts}");
-                if conflicts {
-                    // After finalizing again the result is the same.
-                    let again = world.graph.finalize(options.clone()).unwrap();
-                    again.submit(&bench.queue).unwrap().wait().unwrap();
-                    run(&world.now, &mut memory);
-                    assert_eq!(world.content(), memory, "{path:?}, finalized anew");
-                }
-            }
-        }
-        true
+        let paths = [Path::Auto, Path::Native, Path::Replay, Path::Gated, Path::Queues];
+        check(&case, &paths, &Finalize::new().commands_per_buffer(3))
     }
     QuickCheck::new().tests(60).quickcheck(property as fn(Case) -> bool);
+}
+
+/// Rule Z5: the same where launches are fused, beside fills and copies that change too.
+#[test]
+fn random_changes_of_fused_executables_are_as_an_eager_model_says() {
+    fn property(case: Case) -> bool {
+        check(&case, &[Path::Auto], &Finalize::new().fuse(Fuse::Now))
+    }
+    QuickCheck::new().tests(12).quickcheck(property as fn(Case) -> bool);
+}
+
+fn check(case: &Case, paths: &[Path], options: &Finalize) -> bool {
+    let bench = elsewhere();
+    for &path in paths {
+        for conflicts in [false, true] {
+            let mut world = World::new(bench, case);
+            let mut options = options.clone().path(path).updatable();
+            if conflicts {
+                options = options.allow_conflicts();
+            }
+            let mut executable: Executable = world.graph.finalize(options.clone()).unwrap();
+            let mut inside = world.now.clone();
+            // A change of memory is refused if, and only if, it makes a conflict.
+            let expect = |nodes: &[(Kind, Values)], added: &[(Kind, Values)], error: Option<Error>| {
+                let wrong = !conflicts && conflicts_without_order(nodes, added);
+                let refused = matches!(
+                    error,
+                    Some(Error::Update(UpdateError::Conflict { .. }) | Error::Finalize(FinalizeError::Conflict { .. }))
+                );
+                assert!(refused == wrong && error.is_some() == wrong, "{error:?}");
+            };
+            let mut memory = world.content();
+            let mut submitted = 0;
+            for step in &case.steps {
+                match step {
+                    Step::Change(at, what, value) => world.change(*at, *what, *value),
+                    Step::Update(bits) => {
+                        let count = world.nodes.len().min(8);
+                        let chosen: Vec<usize> = (0..count).filter(|at| bits >> at & 1 == 1).collect();
+                        let nodes: Vec<Node> = chosen.iter().map(|at| world.nodes[*at].0).collect();
+                        let error = executable.update(&nodes).err();
+                        if chosen.iter().any(|at| *at >= inside.len()) {
+                            assert_error!(
+                                error.unwrap(),
+                                UpdateError::NotInExecutable { why, .. }
+                                    if why.starts_with("it was added to the graph after"),
+                            );
+                            continue;
+                        }
+                        let mut then = inside.clone();
+                        chosen.iter().for_each(|at| then[*at] = world.now[*at].clone());
+                        inside = if error.is_none() { then.clone() } else { inside };
+                        expect(&then, &world.added, error);
+                    }
+                    Step::UpdateFrom => {
+                        let error = executable.update_from(&world.graph).err();
+                        if world.now.len() > inside.len() {
+                            assert_error!(
+                                error.unwrap(),
+                                UpdateError::Differs { difference }
+                                    if difference.contains("nodes, but the executable has"),
+                            );
+                            continue;
+                        }
+                        inside = if error.is_none() { world.now.clone() } else { inside };
+                        expect(&world.now, &world.added, error);
+                    }
+                    Step::Add(kind, values) => world.add(&(kind.clone(), values.clone())),
+                    Step::Finalize => {
+                        let finalized = world.graph.finalize(options.clone());
+                        let error = finalized.as_ref().err().cloned();
+                        if let Ok(finalized) = finalized {
+                            (executable, inside) = (finalized, world.now.clone());
+                        }
+                        expect(&world.now, &world.added, error);
+                    }
+                    Step::Submit => {
+                        executable.submit(&bench.queue).unwrap();
+                        run(&inside, &mut memory);
+                        submitted += 1;
+                    }
+                }
+            }
+            executable.submit(&bench.queue).unwrap().wait().unwrap();
+            run(&inside, &mut memory);
+            assert_eq!(world.content(), memory, "{path:?}, after {submitted} submissions, {conflicts}");
+            if conflicts {
+                // After finalizing again the result is the same.
+                let again = world.graph.finalize(options.clone()).unwrap();
+                again.submit(&bench.queue).unwrap().wait().unwrap();
+                run(&world.now, &mut memory);
+                assert_eq!(world.content(), memory, "{path:?}, finalized anew");
+            }
+        }
+    }
+    true
 }

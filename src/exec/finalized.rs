@@ -40,6 +40,8 @@ pub(in crate::exec) struct Finalized {
     pub(in crate::exec) unrolled: Vec<UnrolledAt>,
     /// The results of earlier searches: whether the first node is after the second.
     pub(in crate::exec) reachable: Mutex<FxHashMap<(NodeId, NodeId), bool>>,
+    /// Whether nodes may use the same memory without an order: then they have that of adding.
+    pub(in crate::exec) allow_conflicts: bool,
     /// What the planned nodes were before sub-graphs were inlined.
     pub(in crate::exec) origins: Origins,
     /// The host writes and host reads, by their handles.

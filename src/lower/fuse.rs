@@ -108,10 +108,16 @@ pub(crate) struct Fused {
 }
 
 /// Finds the chains of a flat graph without cycles. `piece` says of a launch what it needs, or None if it does not fit. A fused
-/// kernel takes at most `most` bytes of arguments.
-pub(crate) fn chains<'a>(ir: &Ir, most: usize, piece: impl Fn(NodeId) -> Option<&'a Piece>) -> Chains {
+/// kernel takes at most `most` bytes of arguments. If conflicts without an order are allowed, `keeps_order` keeps the order of adding.
+pub(crate) fn chains<'a>(
+    ir: &Ir,
+    most: usize,
+    keeps_order: bool,
+    piece: impl Fn(NodeId) -> Option<&'a Piece>,
+) -> Chains {
+    let keeps_order = keeps_order || ir.shares_bytes;
     let of = |node: NodeId, each_item: bool| Fit::of(piece(node)?, each_item);
-    let found = chains_of(ir, most, |node| of(node, true));
+    let found = chains_of(ir, (most, keeps_order), |node| of(node, true));
     // Launches that would be few on their own are better in turn.
     let in_turn = |node: NodeId| of(node, false).is_some_and(|fit| fit.each_item.is_none());
     let many = found.chains.iter().filter(|chain| chain.each_item && chain.launches.len() >= LEAST_EACH_ITEM);
@@ -121,7 +127,7 @@ pub(crate) fn chains<'a>(ir: &Ir, most: usize, piece: impl Fn(NodeId) -> Option<
         each_item && in_turn(node) && !many.contains(&node)
     };
     let few: HashSet<NodeId> = ir.ids().filter(|node| is_few(*node)).collect();
-    if few.is_empty() { found } else { chains_of(ir, most, |node| of(node, !few.contains(&node))) }
+    if few.is_empty() { found } else { chains_of(ir, (most, keeps_order), |node| of(node, !few.contains(&node))) }
 }
 
 /// How a launch is to be part of a chain.
@@ -141,7 +147,7 @@ impl<'a> Fit<'a> {
 }
 
 /// Finds the chains of launches that fit in one way.
-fn chains_of<'a>(ir: &Ir, most: usize, fit: impl Fn(NodeId) -> Option<Fit<'a>>) -> Chains {
+fn chains_of<'a>(ir: &Ir, (most, is_fixed): (usize, bool), fit: impl Fn(NodeId) -> Option<Fit<'a>>) -> Chains {
     let flows = Flows::new(ir);
     // The begins and ends of bodies stay nodes.
     let mut ends = BTreeSet::new();
@@ -155,7 +161,6 @@ fn chains_of<'a>(ir: &Ir, most: usize, fit: impl Fn(NodeId) -> Option<Fit<'a>>) 
     let mut orders = Vec::with_capacity(by_flow.len());
     let mut chains = Vec::new();
     // Nodes that share bytes without an edge between them keep their order, which is that of adding.
-    let is_fixed = ir.shares_bytes;
     if is_fixed && ir.topology.has_backward_edges() {
         return Chains { orders: by_flow, chains };
     }

@@ -15,6 +15,7 @@ use crate::ir::{
 #[derive(Default)]
 struct Written {
     ir: Ir,
+    keeps_order: bool,
     pieces: HashMap<NodeId, Piece>,
 }
 
@@ -24,7 +25,7 @@ impl Written {
         let view = |root| View { root: RootId(root), root_size: 64, offset: 0, size: 64, kind: ViewKind::Buffer };
         ir.views = (0..memory).map(view).collect();
         ir.kernels.push(KernelDecl { name: "f".into(), built: true, checked: true });
-        Self { ir, pieces: HashMap::new() }
+        Self { ir, keeps_order: false, pieces: HashMap::new() }
     }
 
     fn push(&mut self, command: Command<crate::ir::ById>, uses: &[(u32, Mode)], after: &[u32]) -> u32 {
@@ -88,7 +89,7 @@ impl Written {
     }
 
     fn chains(&self, most: usize) -> Chains {
-        chains(&self.ir, most, |node| self.pieces.get(&node))
+        chains(&self.ir, most, self.keeps_order, |node| self.pieces.get(&node))
     }
 
     fn launches(&self, most: usize) -> Vec<Vec<u32>> {
@@ -315,7 +316,10 @@ fn nodes_that_share_bytes_keep_their_order() {
     let b = graph.launch(0, 2, &[a]);
     let c = graph.launch(0, 3, &[b]);
     assert_eq!(graph.launches(1024), [[a, b, c]]);
-    graph.ir.shares_bytes = true;
+    // So they do where conflicts without an order are allowed.
+    graph.keeps_order = true;
+    assert_eq!(graph.launches(1024), [[b, c]]);
+    (graph.keeps_order, graph.ir.shares_bytes) = (false, true);
     assert_eq!(graph.launches(1024), [[b, c]]);
     std::sync::Arc::make_mut(&mut graph.ir.topology).add_edge(NodeId(c), NodeId(read), false).unwrap();
     assert_eq!(graph.launches(1024), Vec::<Vec<u32>>::new());
@@ -388,7 +392,7 @@ fn work_items_on_their_own_share_no_bytes() {
         (1, &[(0, W, 4)]),
         (1, &[(0, Mode::ReadWrite, 4), (1, A, 4)]),
     ] {
-        let mut other = Written { ir: graph.ir.clone(), pieces: graph.pieces.clone() };
+        let mut other = Written { ir: graph.ir.clone(), keeps_order: false, pieces: graph.pieces.clone() };
         let d = other.launch_each(range, uses, &[c]).unwrap();
         let e = other.launch_each(range, uses, &[d]).unwrap();
         assert_eq!(other.launches(1024), [vec![a, b, c], vec![d, e]], "{uses:?}");

@@ -127,7 +127,8 @@ impl Graph {
         let before = placed.as_ref().map_or(&flat, |(placed, _)| placed).clone();
         let is_replayed = matches!(path, Path::Auto | Path::Replay | Path::Gated);
         let (now_fused, fused) = if fuses_now {
-            let FusedGraph { flat, reports, .. } = fuse::fuse(before, self.device(), &Shares::default());
+            let FusedGraph { flat, reports, .. } =
+                fuse::fuse(before, self.device(), &Shares::default(), options.allow_conflicts);
             (flat, reports)
         } else {
             let why = match asked_fuse {
@@ -221,6 +222,7 @@ impl Graph {
             // A fused kernel may stand for nodes of several turns.
             unrolled: if Arc::ptr_eq(&unrolled, &flat.tables) { rolled.places() } else { Vec::new() },
             reachable: Mutex::default(),
+            allow_conflicts: options.allow_conflicts,
             id,
             graph: self.id(),
             context: self.context().clone(),

@@ -154,15 +154,15 @@ pub(in crate::exec) fn none(flat: &Flat, why: &WhyNotFused) -> Vec<NotFusedRepor
     all.map(|node| NotFusedReport { node: flat.origins.of(node).node.index(), why: why.clone() }).collect()
 }
 
-/// Fuses what fits.
-pub(in crate::exec) fn fuse(flat: Flat, device: &Device, shares: &Shares) -> FusedGraph {
+/// Fuses what fits. `keeps_order`: nodes that no edges order keep their order.
+pub(in crate::exec) fn fuse(flat: Flat, device: &Device, shares: &Shares, keeps_order: bool) -> FusedGraph {
     let mut reports = Reports::default();
     let mut say = |node: NodeId, why: WhyNotFused| {
         reports.not_fused.push(NotFusedReport { node: flat.origins.of(node).node.index(), why });
     };
     let fusing = Fusing::new(&flat.tables, device, shares, &mut say);
     let most = device.caps().max_parameter_size.saturating_sub(size_of::<u32>());
-    let chains = lower::chains(&flat.tables.ir, most, |node| fusing.pieces.get(&node));
+    let chains = lower::chains(&flat.tables.ir, most, keeps_order, |node| fusing.pieces.get(&node));
     let mut built = fusing.build(&chains, &mut say);
     let in_chain: FxHashSet<NodeId> = chains.chains.iter().flat_map(|chain| &chain.launches).copied().collect();
     fusing.pieces.keys().filter(|node| !in_chain.contains(node)).for_each(|node| say(*node, WhyNotFused::Alone));

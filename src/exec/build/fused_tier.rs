@@ -81,6 +81,7 @@ struct Parts {
     base: Arc<Tables>,
     shares: Shares,
     options: Finalize,
+    allow_conflicts: bool,
     ports: Arc<Ports>,
     report: Report,
     loops: Loops,
@@ -105,6 +106,7 @@ impl Parts {
             base,
             shares,
             options,
+            allow_conflicts: fixed.allow_conflicts,
             ports: Arc::clone(&fixed.ports),
             report: fixed.report.clone(),
             loops,
@@ -113,9 +115,10 @@ impl Parts {
 
     /// Builds it. Drivers compile kernels when they first run: `warms_up` has this done here.
     fn build(self, warms_up: bool) -> Built {
-        let Self { context, device, graph, id, flat, base, shares, options, ports, mut report, loops } = self;
+        let Self { context, device, graph, id, flat, base, shares, options, allow_conflicts, ports, mut report, loops } =
+            self;
         let (flat, rolled) = loops::unroll(flat, &options, loops);
-        let FusedGraph { flat, reports, launches, layout } = fuse::fuse(flat, &device, &shares);
+        let FusedGraph { flat, reports, launches, layout } = fuse::fuse(flat, &device, &shares, allow_conflicts);
         if reports.fused.is_empty() {
             return Err((FusingState::Nothing, reports.not_fused));
         }
@@ -143,6 +146,7 @@ impl Parts {
             rolled: None,
             unrolled: Vec::new(),
             reachable: Mutex::default(),
+            allow_conflicts,
             id,
             graph,
             partitions_of: PartitionsOf::new(&flat.tables.ir, &plan),
