@@ -172,6 +172,9 @@ impl Graph {
         let ExecutableParts { plan, values, recorded, host_decided } = home.prepare(&flat, asked, asked_loops)?;
         let mut report = Report::new(self.device(), &graph, &flat, &plan);
         (report.fused, report.not_fused) = (fused.fused, fused.not_fused);
+        if asked_fuse == Fuse::Now && options.updatable && is_replayed && plan.only_recorded {
+            report.not_fused = fuse::none(&flat, &WhyNotFused::Updatable);
+        }
         report.memory = placed.unwrap_or_else(|| arena::report(&plan.layout, &flat));
         report.loops = rolled.reports(&flat, &values, &host_decided);
         // The kernels of a loop that can go ahead have objects of their own.
@@ -250,8 +253,8 @@ impl Graph {
         }
         // Fewer launches have nothing to gain, and what is fixed is not changed.
         let launches = fixed.plan.steps.iter().filter(|step| step.object.is_some()).take(2).count();
-        let may_fuse = !options.profiling && !fixed.plan.only_recorded && launches > 1;
-        let is_tiered = may_fuse && asked_fuse == Fuse::Auto && path == Path::Auto && options.autotune;
+        let may_fuse = !options.profiling && !fixed.plan.only_recorded;
+        let is_tiered = may_fuse && asked_fuse == Fuse::Auto && path == Path::Auto && options.autotune && launches > 1;
         let is_pinned = may_fuse && asked_fuse == Fuse::Now && options.updatable && is_replayed;
         let inner = Arc::new_cyclic(|this: &Weak<Inner>| {
             let this = Weak::clone(this);
