@@ -1,6 +1,6 @@
 //! Updates of executables.
 
-use clgraph::{Buffer, DriverError, Finalize, Graph, Parameter, Path, Program, Result, Status};
+use clgraph::{Buffer, DriverError, Finalize, Fuse, Graph, Parameter, Path, Program, Result, Status};
 
 use crate::uses::{SOURCE, again, once_more, result, setup};
 
@@ -69,6 +69,15 @@ pub fn in_a_graph(path: Path) -> Result<Vec<Vec<u32>>> {
 
 /// The same nodes get other numbers again and again.
 pub fn again_and_again(path: Path) -> Result<Vec<Vec<u32>>> {
+    numbers(&Finalize::new().path(path).updatable().commands_per_buffer(1))
+}
+
+/// The same, with fused launches. What the driver refuses to a fused kernel is no error of an update: it goes on without.
+pub fn fused(path: Path) -> Result<Vec<Vec<u32>>> {
+    numbers(&Finalize::new().path(path).updatable().fuse(Fuse::Now))
+}
+
+fn numbers(options: &Finalize) -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let program = again(|| Program::from_source(&queue, SOURCE))?;
     let scale = again(|| program.kernel("scale"))?;
@@ -83,7 +92,6 @@ pub fn again_and_again(path: Path) -> Result<Vec<Vec<u32>>> {
         [first, graph.kernel(&scale).read(&b).write(&c).arg(&numbers[1]).range(64).add()?]
     };
     let read = graph.read(&c).add()?;
-    let options = Finalize::new().path(path).updatable().commands_per_buffer(1);
     let executable = again(|| graph.finalize(options.clone()))?;
     let submit = || executable.submit(&queue);
     let run = again(submit)?;
