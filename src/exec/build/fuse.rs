@@ -14,7 +14,7 @@ use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::program::Program;
 use crate::command::{Arg, Command, ControlKind, Grid};
 use crate::graph::{Binding, Flat, FusedChain, Tables};
-use crate::ir::{Body, ById, NodeId};
+use crate::ir::{Body, ById, NodeId, Span};
 use crate::lower::{self, Chain, Chains, EachItem, Need, Piece, Uses};
 use crate::opencl_c::fused::{Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, ONE_ITEM, Way};
 use crate::opencl_c::source::ParamKind;
@@ -96,7 +96,11 @@ pub(in crate::exec) enum Place {
 /// Launches that are one node now.
 pub(in crate::exec) struct LaidChain {
     pub(in crate::exec) node: NodeId,
+    /// The arguments of the node.
+    pub(in crate::exec) args: Span,
     pub(in crate::exec) each_item: bool,
+    /// Whether a compiler may take some memory for constant.
+    pub(in crate::exec) has_constant: bool,
     pub(in crate::exec) launches: Vec<LaidLaunch>,
     /// By argument of the fused kernel: how many arguments and sizes of launches it is.
     pub(in crate::exec) sharers: Vec<u32>,
@@ -111,6 +115,8 @@ pub(in crate::exec) struct LaidLaunch {
     pub(in crate::exec) range: [[FusedArg; 3]; 3],
     /// The arguments that a compiler may take for constant memory.
     pub(in crate::exec) constant: SmallVec<[u32; 2]>,
+    /// Whether the kernel may ask how its range is divided.
+    pub(in crate::exec) may_see_groups: bool,
 }
 
 /// A graph in which launches are fused.
@@ -185,7 +191,7 @@ pub(in crate::exec) fn fuse(flat: Flat, device: &Device, shares: &Shares, keeps_
     }
     match flat.fused(&chains, built) {
         Some((fused, origins)) => {
-            let layout = fusing.layout(&chains, &origins);
+            let layout = fusing.layout(&chains, &fused, &origins);
             FusedGraph { flat: fused, reports, launches, layout }
         }
         None => {
@@ -196,47 +202,61 @@ pub(in crate::exec) fn fuse(flat: Flat, device: &Device, shares: &Shares, keeps_
 }
 
 /// What a launch has that fits.
-pub(in crate::exec) struct Fits<'a> {
+struct Fits<'a> {
     item: Item<'a>,
     items: u64,
-    pub(in crate::exec) in_turn: bool,
-    /// Offset, global size and local size in three dimensions, if they fit in turn.
-    sizes: Option<Vec<u32>>,
+    in_turn: bool,
+    /// If they fit in turn.
+    sizes: Option<Sizes>,
     /// If its work-items may do it on their own.
-    pub(in crate::exec) uses: Option<Uses>,
+    uses: Option<Uses>,
 }
 
 /// Returns whether a launch fits, but for its arguments.
-pub(in crate::exec) fn fits<'a>(
-    tables: &'a Tables,
-    device: &Device,
-    form: Form,
-    node: NodeId,
-) -> Result<Fits<'a>, WhyNotFused> {
+fn fits<'a>(tables: &'a Tables, device: &Device, form: Form, node: NodeId) -> Result<Fits<'a>, WhyNotFused> {
     let Command::Kernel { kernel, grid, .. } = tables.ir.command(node) else { return Err(WhyNotFused::Alone) };
     let kernel = &tables.kernels[kernel.index()];
     let of_kernel = |why: NotFused| WhyNotFused::Kernel { kernel: kernel.name().to_owned(), why: why.to_string() };
-    let items = grid.global.iter().try_fold(1_u64, |all, size| all.checked_mul(*size as u64));
-    let too_many = || WhyNotFused::Size { items: items.unwrap_or(u64::MAX) };
-    let Some(items) = items.filter(|items| *items > 0) else { return Err(too_many()) };
     let uses = Uses::of(&tables.ir, node);
-    let mut in_turn = items <= most_items(form);
-    if !in_turn && uses.is_none() {
-        return Err(too_many());
-    }
+    let items = items_of(form, grid, uses.is_some())?;
     let item = kernel.item(device).map_err(of_kernel)?;
+    let (in_turn, sizes) = range_fits(form, kernel.name(), grid, item.may_see_groups, uses.is_some())?;
+    Ok(Fits { item, items, in_turn, sizes, uses })
+}
+
+/// Returns how many work-items a launch has, if they are not too many. `is_own`: they may do the launch on their own.
+fn items_of(form: Form, grid: &Grid, is_own: bool) -> Result<u64, WhyNotFused> {
+    let items = grid.global.iter().try_fold(1_u64, |all, size| all.checked_mul(*size as u64));
+    let fit = |items: &u64| *items > 0 && (is_own || *items <= most_items(form));
+    items.filter(fit).ok_or(WhyNotFused::Size { items: items.unwrap_or(u64::MAX) })
+}
+
+/// Offset, global size and local size in three dimensions.
+type Sizes = [u32; 9];
+
+/// Returns whether the range of a launch fits in turn, and its sizes, if they do. `may_see_groups`: the kernel may ask how it is divided;
+/// `is_own`: the work-items may do the launch on their own.
+pub(in crate::exec) fn range_fits(
+    form: Form,
+    kernel: &str,
+    grid: &Grid,
+    may_see_groups: bool,
+    is_own: bool,
+) -> Result<(bool, Option<Sizes>), WhyNotFused> {
+    let is_small = items_of(form, grid, is_own)? <= most_items(form);
     let divides = |local: &[usize; 3]| (0..3).all(|dim| local[dim] > 0 && grid.global[dim].is_multiple_of(local[dim]));
-    if grid.local.as_ref().map_or(item.may_see_groups, |local| !divides(local)) {
-        return Err(WhyNotFused::Divided { kernel: kernel.name().to_owned() });
+    if grid.local.as_ref().map_or(may_see_groups, |local| !divides(local)) {
+        return Err(WhyNotFused::Divided { kernel: kernel.to_owned() });
     }
+    let (all, mut sizes) = (range(grid), [0; 9]);
+    let fits = |(size, of): (&usize, &mut u32)| u32::try_from(*size).map(|size| *of = size).is_ok();
     // In turn, the last work-item of a dimension has a number of 32 bits.
-    let sizes: Result<Vec<u32>, _> = range(grid).into_iter().flatten().map(u32::try_from).collect();
-    let sizes = sizes.ok().filter(|sizes| (0..3).all(|dim| sizes[dim].checked_add(sizes[3 + dim]).is_some()));
-    if sizes.is_none() && uses.is_none() {
+    let fit = all.as_flattened().iter().zip(&mut sizes).all(fits)
+        && (0..3).all(|dim| sizes[dim].checked_add(sizes[3 + dim]).is_some());
+    if !fit && !is_own {
         return Err(WhyNotFused::Range);
     }
-    in_turn &= sizes.is_some();
-    Ok(Fits { item, items, in_turn, sizes, uses })
+    Ok((is_small && fit, fit.then_some(sizes)))
 }
 
 /// The launches of a graph that fit.
@@ -419,7 +439,7 @@ impl<'a> Fusing<'a> {
     }
 
     /// Returns where the nodes are in the graph with fused nodes. `origins` are the nodes of each of its nodes.
-    fn layout<'c>(&self, chains: &'c Chains, origins: &[Vec<NodeId>]) -> Layout {
+    fn layout<'c>(&self, chains: &'c Chains, fused: &Flat, origins: &[Vec<NodeId>]) -> Layout {
         let mut layout = Layout { form: Some(self.form), ..Layout::default() };
         layout.places = vec![Place::Order; self.tables.ir.len()];
         let first = |chain: &'c Chain| Some((*chain.launches.first()?, chain));
@@ -431,7 +451,8 @@ impl<'a> Fusing<'a> {
                 for (at, node) in (0..).zip(&chain.launches) {
                     layout.places[node.index()] = Place::Launch { chain: number, at };
                 }
-                layout.chains.push(self.laid(chain, new));
+                let Command::Kernel { args, .. } = fused.tables.ir.command(new) else { continue };
+                layout.chains.push(self.laid(chain, new, *args));
                 continue;
             };
             layout.places[alone.index()] = Place::Node(new);
@@ -439,30 +460,29 @@ impl<'a> Fusing<'a> {
         layout
     }
 
-    fn laid(&self, chain: &Chain, new: NodeId) -> LaidChain {
+    fn laid(&self, chain: &Chain, new: NodeId, args: Span) -> LaidChain {
         let mut sharers = vec![0; chain.needs.len()];
         chain.places.iter().flatten().for_each(|place| sharers[*place as usize] += 1);
-        let launches =
-            chain.launches.iter().zip(self.kernel(chain).launches).map(|(node, FusedLaunch { args, range, .. })| {
-                let param = |arg: &FusedArg| match arg {
-                    FusedArg::Param(at) => *at as u32,
-                    // Arguments of launches are parameters.
-                    FusedArg::Number(_) => 0,
-                };
-                let constant = match self.kernel_of(*node).item(self.device) {
-                    Ok(item) => {
-                        let is_constant = |kind| matches!(kind, ParamKind::Global { is_constant: true });
-                        (0..)
-                            .zip(item.text.each())
-                            .filter(|(_, param)| is_constant(param.kind))
-                            .map(|(at, _)| at)
-                            .collect()
-                    }
-                    Err(_) => SmallVec::new(),
-                };
-                LaidLaunch { node: *node, args: args.iter().map(param).collect(), range, constant }
-            });
-        LaidChain { node: new, each_item: chain.each_item, launches: launches.collect(), sharers }
+        let launches = chain.launches.iter().zip(self.kernel(chain).launches);
+        let launches: Vec<LaidLaunch> = launches.map(|(node, launch)| self.laid_launch(*node, launch)).collect();
+        let has_constant = launches.iter().any(|launch| !launch.constant.is_empty());
+        LaidChain { node: new, args, each_item: chain.each_item, has_constant, launches, sharers }
+    }
+
+    fn laid_launch(&self, node: NodeId, FusedLaunch { args, range, .. }: FusedLaunch) -> LaidLaunch {
+        let param = |arg: &FusedArg| match arg {
+            FusedArg::Param(at) => *at as u32,
+            // Arguments of launches are parameters.
+            FusedArg::Number(_) => 0,
+        };
+        let (mut constant, mut may_see_groups) = (SmallVec::new(), true);
+        if let Ok(item) = self.kernel_of(node).item(self.device) {
+            let is_constant = |kind| matches!(kind, ParamKind::Global { is_constant: true });
+            let all = (0..).zip(item.text.each()).filter(|(_, param)| is_constant(param.kind));
+            constant.extend(all.map(|(at, _)| at));
+            may_see_groups = item.may_see_groups;
+        }
+        LaidLaunch { node, args: args.iter().map(param).collect(), range, constant, may_see_groups }
     }
 
     /// Returns how the fused kernel of a chain is launched. None if the driver takes fewer work-items in a work-group than it has.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::cl::completion::user_code::log_later;
 use crate::exec::build::values::Old;
+use crate::exec::executable::Inner;
 use crate::exec::finalized::Finalized;
 use crate::exec::submit::executable_state::ExecutableState;
-use crate::exec::submit::leftovers::Leftovers;
 use crate::exec::tier::{Built, FUSED, Form, Tier, Waiting};
 use crate::exec::update::destinations::Destinations;
 use crate::exec::update::editing::Touched;
@@ -69,18 +69,12 @@ impl ExecutableState {
     }
 
     /// The same for values alone.
-    #[inline]
     pub(in crate::exec) fn follow_values(&mut self, exec: &Finalized, changed: &Destinations, old: &mut Vec<Old>) {
         if let Tier::Ready { form, .. } = &mut self.tier
             && let Err(unfit) = form.follow_values(exec, &self.values.tables, changed.changed(), old)
         {
             self.lose_fused_form(exec, unfit);
         }
-    }
-
-    /// Whether submissions take the fused form, so that the kernel objects of launches are not needed.
-    pub(in crate::exec) fn takes_fused_form(&self) -> bool {
-        matches!(self.tier, Tier::Ready { .. }) && self.autotuner.strategy().fused
     }
 
     /// Goes on without the fused form, until it is built again.
@@ -113,8 +107,18 @@ impl ExecutableState {
         }
     }
 
-    /// Takes what is to be done after the lock is released, if an update took the fused form away.
-    pub(in crate::exec) fn leftovers_of_update(&mut self) -> Option<Leftovers> {
-        self.leftovers.fused.is_some().then(|| self.leftovers())
+    /// Whether an update took the fused form away, which is still to be released.
+    #[inline]
+    pub(in crate::exec) fn has_lost_fused_form(&self) -> bool {
+        self.leftovers.fused.is_some()
+    }
+}
+
+impl Inner {
+    /// Releases the fused form that an update took away, when nothing runs it any more. The caller holds no lock.
+    #[cold]
+    pub(in crate::exec) fn release_fused_form(&self) {
+        let leftovers = self.lock_state().leftovers();
+        leftovers.run(&self.exclusive);
     }
 }

@@ -6,6 +6,7 @@ use crate::command::Arg;
 use crate::exec::build::values::{Old, Values};
 use crate::exec::executable::Inner;
 use crate::exec::submit::executable_state::ExecutableState;
+use crate::exec::tier::Tier;
 use crate::exec::update::apply::Applied;
 use crate::exec::update::destinations::{Destination, Destinations};
 use crate::exec::update::editing::Touched;
@@ -30,11 +31,13 @@ impl Inner {
         if let Some(editing) = &mut exec_state.editing {
             editing.destinations = destinations;
         }
-        let leftovers = exec_state.leftovers_of_update();
+        let has_lost = exec_state.has_lost_fused_form();
         drop(state);
         drop(exec_state);
         drop(dropped);
-        leftovers.into_iter().for_each(|leftovers| leftovers.run(&self.exclusive));
+        if has_lost {
+            self.release_fused_form();
+        }
         if !old.is_empty() {
             self.exclusive.keep_until_idle(old);
         }
@@ -65,17 +68,16 @@ impl ExecutableState {
         if destinations.changed().next().is_none() {
             return true;
         }
-        // The kernel objects get their arguments when a submission needs them, which is when the fused form is gone.
-        let is_fused = !destinations.has_native && !exec.fixed.plan.is_native() && self.takes_fused_form();
-        let applied = if is_fused {
-            let values = Arc::make_mut(&mut self.values);
-            destinations.changed().for_each(|one| values.stale.add(one.step as usize));
+        let has_form = matches!(self.tier, Tier::Ready { .. });
+        let applied = if has_form && self.needs_no_objects(exec, destinations) {
             Applied::All
         } else {
             self.apply_values(destinations)
         };
         if applied == Applied::All {
-            self.follow_values(&exec.fixed, destinations, old);
+            if has_form {
+                self.follow_values(&exec.fixed, destinations, old);
+            }
             self.half_changed.clear();
             #[cfg(test)]
             {
@@ -95,6 +97,17 @@ impl ExecutableState {
             self.restore(exec, old);
         }
         false
+    }
+
+    /// Where submissions take the fused form: notes that the kernel objects of launches have other arguments. They get them when a
+    /// submission needs them, which is when the form is gone. Returns whether it has done so.
+    fn needs_no_objects(&mut self, exec: &Inner, destinations: &Destinations) -> bool {
+        let is_all = !destinations.has_native && !exec.fixed.plan.is_native() && self.autotuner.strategy().fused;
+        if is_all {
+            let values = Arc::make_mut(&mut self.values);
+            destinations.changed().for_each(|one| values.stale.add(one.step as usize));
+        }
+        is_all
     }
 
     /// Applies the values to kernel objects and command buffers.

@@ -10,7 +10,6 @@
 
 use std::sync::Arc;
 
-use crate::cl::objects::device::Device;
 use crate::command::{Arg, Command, Grid};
 use crate::exec::build::fuse::{self, LaidChain, LaidLaunch, Place};
 use crate::exec::build::values::{Objects, Old, Stale, Values, set_arg};
@@ -168,7 +167,7 @@ impl Form {
                 Place::Launch { chain, at } => {
                     let laid = &plan.layout.chains[chain as usize];
                     let slot = laid.launches[at as usize].args[arg];
-                    let place = tables.ir.args(args_of(tables, laid.node))[slot as usize];
+                    let place = tables.ir.args(laid.args)[slot as usize];
                     let differs = write(tables, place, bytes).ok_or_else(other_kind)?;
                     changing.note((chain, slot), differs);
                 }
@@ -212,7 +211,7 @@ impl Form {
                     alone.push((one.node, Touched { node: new, origin: one.origin, changed }));
                 }
                 Place::Launch { chain, at } => {
-                    if change((chain, at), &exec.device, main, one, &mut to, edit, &mut changing)? {
+                    if change((chain, at), main, one, &mut to, edit, &mut changing)? {
                         chains.push(chain);
                     }
                 }
@@ -293,7 +292,7 @@ fn set_all(
     let Values { tables, objects, stale, .. } = &mut *values;
     for (chain, slot) in begun {
         let laid = &plan.layout.chains[*chain as usize];
-        let arg = tables.ir.args(args_of(tables, laid.node))[*slot as usize];
+        let arg = tables.ir.args(laid.args)[*slot as usize];
         let step = plan.step_of[laid.node.index()].map_or(0, |step| step as usize);
         set((tables, objects, stale), step, (*slot as usize, arg), &mut shared)
             .map_err(|()| refused(laid.launches[0].node))?;
@@ -310,7 +309,6 @@ fn set_all(
 /// Brings what has changed of a launch to its chain. Returns whether the whole chain has to be looked at.
 fn change(
     (chain, at): (u32, u32),
-    device: &Device,
     main: &Tables,
     Touched { node, changed, .. }: &Touched,
     to: &mut Writer<'_>,
@@ -324,9 +322,9 @@ fn change(
     }
     let laid = &plan.layout.chains[chain as usize];
     let launch = &laid.launches[at as usize];
-    let Command::Kernel { args, grid, .. } = main.ir.command(*node) else { return Err(unfit("its kind")) };
+    let Command::Kernel { kernel, args, grid, .. } = main.ir.command(*node) else { return Err(unfit("its kind")) };
     let args = main.ir.args(*args);
-    let fused = args_of(to, laid.node);
+    let fused = laid.args;
     let mut give = |slot: u32, new: New<'_>| {
         let differs = match new {
             New::Bytes(bytes) => {
@@ -351,9 +349,11 @@ fn change(
     if (changed.grid.is_some() || changed.promise)
         && let Some(form) = plan.layout.form
     {
-        let fits =
-            fuse::fits(main, device, form, *node).map_err(|why| unfit(&format!("its range or promise: {why}")))?;
-        if if laid.each_item { fits.uses.is_none() } else { !fits.in_turn } {
+        let is_own = laid.each_item && Uses::of(&main.ir, *node).is_some();
+        let name = main.ir.kernels[kernel.index()].name.as_ref();
+        let fits = fuse::range_fits(form, name, grid, launch.may_see_groups, is_own);
+        let (in_turn, _) = fits.map_err(|why| unfit(&format!("its range or promise: {why}")))?;
+        if if laid.each_item { !is_own } else { !in_turn } {
             return Err(unfit("its range or promise to what its fused kernel cannot do"));
         }
     }
@@ -373,8 +373,7 @@ fn change(
             }
         }
     }
-    let is_constant = |launch: &LaidLaunch| !launch.constant.is_empty();
-    let depends = laid.each_item || laid.launches.iter().any(is_constant);
+    let depends = laid.each_item || laid.has_constant;
     Ok(depends && (changed.memory || changed.promise || changed.grid.is_some()))
 }
 

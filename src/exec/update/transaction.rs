@@ -219,9 +219,11 @@ impl Inner {
         children.sort_by_key(|(node, ..)| *node);
         let mut exec_state = self.lock_state();
         let outcome = exec_state.edit(self, updatable, &Source { tables: from, reshaped, children }, nodes);
-        let leftovers = exec_state.leftovers_of_update();
+        let has_lost = exec_state.has_lost_fused_form();
         drop(exec_state);
-        leftovers.into_iter().for_each(|leftovers| leftovers.run(&self.exclusive));
+        if has_lost {
+            self.release_fused_form();
+        }
         outcome
     }
 
