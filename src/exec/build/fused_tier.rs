@@ -62,9 +62,27 @@ pub(in crate::exec) fn now(inner: &Inner, loops: Loops) {
     give(inner, built);
 }
 
-fn give(inner: &Inner, built: Built) {
+/// How often updates are looked for without holding up the executable.
+const LOOKS: usize = 4;
+
+fn give(inner: &Inner, mut built: Built) {
+    let (mut unfit, mut old) = (None, Vec::new());
+    // Updates may have come while it was built. All values are compared, so this is done without the lock, as long as it can be.
+    if let Ok((form, base)) = &mut built
+        && inner.fixed.updatable.is_some()
+    {
+        for _ in 0..LOOKS {
+            let now = Arc::clone(&inner.lock_state().values.tables);
+            if Arc::ptr_eq(&now, base) || unfit.is_some() {
+                break;
+            }
+            unfit = form.catch_up(&inner.fixed, base, &now, &mut old).err();
+            *base = now;
+        }
+    }
+    drop(old);
     let mut exec_state = inner.lock_state();
-    exec_state.has_fused_form(&inner.fixed, built);
+    exec_state.has_fused_form(&inner.fixed, built, unfit);
     let leftovers = exec_state.leftovers();
     drop(exec_state);
     leftovers.run(&inner.exclusive);

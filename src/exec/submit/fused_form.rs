@@ -7,11 +7,10 @@ use crate::exec::build::values::Old;
 use crate::exec::executable::Inner;
 use crate::exec::finalized::Finalized;
 use crate::exec::submit::executable_state::ExecutableState;
-use crate::exec::tier::{Built, FUSED, Form, Tier, Waiting};
+use crate::exec::tier::{Built, FUSED, Tier, Waiting};
 use crate::exec::update::destinations::Destinations;
 use crate::exec::update::editing::Touched;
-use crate::exec::update::following::{self, Unfit};
-use crate::graph::Tables;
+use crate::exec::update::following::Unfit;
 use crate::report::{FusingState, NotFusedReport};
 
 impl ExecutableState {
@@ -24,8 +23,8 @@ impl ExecutableState {
         self.autotuner.watch();
     }
 
-    /// Takes the fused form, which is tried from now on.
-    pub(in crate::exec) fn has_fused_form(&mut self, exec: &Finalized, built: Built) {
+    /// Takes the fused form, which is tried from now on. `unfit`: an update has come meanwhile that it cannot follow.
+    pub(in crate::exec) fn has_fused_form(&mut self, exec: &Finalized, built: Built, unfit: Option<Unfit>) {
         let (mut form, base) = match built {
             Ok(built) => built,
             Err((state, why)) => {
@@ -38,10 +37,15 @@ impl ExecutableState {
             self.leftovers.fused = Some(Box::new(form));
             return;
         };
-        // Updates may have come while it was built.
+        // The last update may have come a moment ago.
         let is_current = self.editing.is_none() || Arc::ptr_eq(&base, &self.values.tables);
-        let caught_up = if is_current { Ok(()) } else { self.catch_up(exec, &mut form, &base) };
-        self.leftovers.old.push(base);
+        let old = &mut self.leftovers.old;
+        let caught_up = match unfit {
+            Some(unfit) => Err(unfit),
+            None if is_current => Ok(()),
+            None => form.catch_up(exec, &base, &self.values.tables, old),
+        };
+        old.push(base);
         let (pinned, form) = (again.pinned, Box::new(form));
         self.tier = Tier::Ready { form, stays: pinned.is_some(), again };
         match pinned {
@@ -51,12 +55,6 @@ impl ExecutableState {
         if let Err(unfit) = caught_up {
             self.lose_fused_form(exec, unfit);
         }
-    }
-
-    fn catch_up(&mut self, exec: &Finalized, form: &mut Form, base: &Tables) -> Result<(), Unfit> {
-        let (touched, scratch) = following::differences(exec, base, &self.values.tables);
-        self.leftovers.old.push(scratch);
-        form.follow(exec, &self.values.tables, &touched?, &mut self.leftovers.old)
     }
 
     /// Brings an update to the fused form, or goes on without it.

@@ -186,6 +186,19 @@ impl Form {
         set_all(values, plan, begun, shared, old)
     }
 
+    /// Brings what all updates have changed since the executable had the values `was`.
+    pub(in crate::exec) fn catch_up(
+        &mut self,
+        exec: &Finalized,
+        was: &Tables,
+        is: &Tables,
+        old: &mut Vec<Old>,
+    ) -> Result<(), Unfit> {
+        let (touched, scratch) = differences(exec, was, is);
+        old.push(scratch);
+        self.follow(exec, is, &touched?, old)
+    }
+
     /// Brings what an update has changed to its places. `main` has the executable's values.
     pub(in crate::exec) fn follow(
         &mut self,
@@ -399,7 +412,7 @@ fn holds(laid: &LaidChain, main: &Tables) -> Result<Option<Grid>, Unfit> {
 }
 
 /// Returns in what an executable's values differ from what they were, and what was needed to find it, to be dropped where no lock is held.
-pub(in crate::exec) fn differences(exec: &Finalized, was: &Tables, is: &Tables) -> (Result<Vec<Touched>, Unfit>, Old) {
+fn differences(exec: &Finalized, was: &Tables, is: &Tables) -> (Result<Vec<Touched>, Unfit>, Old) {
     let mut tables = was.clone();
     let mut index = Index::of(&tables);
     let (mut edit, mut touched) = (Edit::default(), Vec::new());
