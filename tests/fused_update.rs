@@ -206,7 +206,7 @@ impl World {
                 let each = [1, 2].map(|at| graph.kernel(&self.kernels[at]).read_write(&to).range(LEN).range_up_to(LEN));
                 let group = graph.command_group(each).unwrap();
                 let node = graph.command_group_node(&group);
-                bound.node = if let Some(after) = after { node.after(&after) } else { node }.add().unwrap();
+                bound.node = if let Some(after) = after { node.after(after) } else { node }.add().unwrap();
                 (bound.to, bound.group) = (Some(to), Some(group));
                 return bound;
             }
@@ -221,7 +221,7 @@ impl World {
             } else {
                 self.plain(graph, launch)
             };
-            bound.node = if let Some(after) = after { node.after(&after) } else { node }.add().unwrap();
+            bound.node = if let Some(after) = after { node.after(after) } else { node }.add().unwrap();
         }
         bound
     }

@@ -241,7 +241,7 @@ impl Form {
             let Some(grid) = holds(laid, main)? else { continue };
             let Command::Kernel { kernel, .. } = to.ir.command(laid.node) else { continue };
             let most = to.kernels[kernel.index()].facts(&exec.device).map_or(1, |facts| facts.max_work_group);
-            if !grid.local.is_none_or(|local| local.iter().product::<usize>() <= most) {
+            if grid.local.is_some_and(|local| local.iter().product::<usize>() > most) {
                 let change = "its work-group to a larger one than its fused kernel takes";
                 return Err(Unfit::new(laid.launches[0].node, change));
             }
