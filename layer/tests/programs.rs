@@ -204,19 +204,19 @@ fn two_threads_with_queues_of_their_own() {
     reports(
         "threads",
         &expect![[r#"
-        queue 1 (in order): 604 calls in 202 runs
-          run 1: 3 calls (2 kernels, 1 fill), then clFinish
-            clEnqueueFillBuffer, scale, add
-            199 times
-            It can be captured as it is.
-          3 other runs came once.
-        queue 2 (in order): 604 calls in 202 runs
-          run 1: 3 calls (2 kernels, 1 fill), then clFinish
-            clEnqueueFillBuffer, scale, add
-            199 times
-            It can be captured as it is.
-          3 other runs came once.
-    "#]],
+            queue 1 (in order): 604 calls in 202 runs by 2 threads
+              run 1: 3 calls (2 kernels, 1 fill), then clFinish
+                clEnqueueFillBuffer, scale, add
+                199 times
+                It can be captured as it is.
+              3 other runs came once.
+            queue 2 (in order): 604 calls in 202 runs by 2 threads
+              run 1: 3 calls (2 kernels, 1 fill), then clFinish
+                clEnqueueFillBuffer, scale, add
+                199 times
+                It can be captured as it is.
+              3 other runs came once.
+        "#]],
     );
 }
 
