@@ -84,8 +84,7 @@ fn tell_queue(text: &mut String, number: usize, queue: &Queue, names: &[String])
             plural(left as u64, "more run", "more runs")
         );
     }
-    let told = again.iter().filter(|run| run.count == 1).count() as u64;
-    let once = all.iter().filter(|run| run.count == 1).count() as u64 + runs.forgotten - told;
+    let once = all.iter().filter(|run| run.count == 1 && run.repeats.is_none()).count() as u64 + runs.forgotten;
     if once > 0 && !again.is_empty() {
         let _ = writeln!(text, "  {} came once.", plural(once, "other run", "other runs"));
     }

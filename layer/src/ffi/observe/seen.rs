@@ -46,7 +46,7 @@ impl Seen {
         self.blocking = blocking != 0;
     }
 
-    /// The program uses the memory by now, and will later.
+    /// Adds what is the same in all runs that are the same: other values are other runs.
     pub(super) fn form(&mut self, value: u64) {
         self.form = mix(self.form, value);
     }
