@@ -843,3 +843,35 @@ fn sub_graphs_bodies_and_other_nodes_follow_updates() {
         assert_eq!(executable.report().fusing, FusingState::Taken, "{}", executable.report());
     }
 }
+
+/// Rules S6, U3, Z5, Z7: threads update and submit, and the fused form goes and comes meanwhile.
+#[test]
+fn threads_update_and_submit_while_the_form_goes_and_comes() {
+    let chain = Chain::new(false);
+    let executable = chain.finalize(Finalize::new().fuse(Fuse::Now));
+    let queue = &chain.world.bench.queue;
+    let (nodes, graph) = (&chain.nodes, &chain.graph);
+    std::thread::scope(|scope| {
+        for (at, by) in [(0, &chain.by[0]), (5, &chain.by[5])] {
+            let executable = &executable;
+            scope.spawn(move || {
+                for round in 0..200 {
+                    by.set(round).unwrap();
+                    executable.update(&nodes[at]).unwrap();
+                    executable.submit(queue).unwrap();
+                }
+            });
+        }
+        // All launches share this size at first, so the form goes, and comes again with a size of its own.
+        for round in 0..40 {
+            graph.set_nd_range(nodes[7], 32 + round % 2).unwrap();
+            executable.update(&nodes[7]).unwrap();
+            executable.submit(queue).unwrap().wait_for(LONG).unwrap();
+        }
+    });
+    queue.finish().unwrap();
+    let mut chain = chain;
+    (chain.now[0].by, chain.now[5].by, chain.now[7].len) = (199, 199, 33);
+    chain.run(&executable);
+    chain.run_until_fused(&executable);
+}
