@@ -366,7 +366,8 @@ fn change(
         let name = main.ir.kernels[kernel.index()].name.as_ref();
         let fits = fuse::range_fits(form, name, grid, launch.may_see_groups, is_own);
         let (in_turn, _) = fits.map_err(|why| unfit(&format!("its range or promise: {why}")))?;
-        if if laid.each_item { !is_own } else { !in_turn } {
+        let keeps_its_form = if laid.each_item { is_own } else { in_turn };
+        if !keeps_its_form {
             return Err(unfit("its range or promise to what its fused kernel cannot do"));
         }
     }
