@@ -875,3 +875,46 @@ fn threads_update_and_submit_while_the_form_goes_and_comes() {
     chain.run(&executable);
     chain.run_until_fused(&executable);
 }
+
+/// Rule Z5: launches, copies and fills beside fused launches that have no work when the graph is finalized, and get some.
+#[test]
+fn commands_without_work_get_some() {
+    let world = World::new(false);
+    let bench = &world.bench;
+    let (x, y) = (&world.buffers[0], &world.buffers[1]);
+    let graph = bench.graph();
+    let launch =
+        |len: usize, by: u32| graph.kernel(&world.kernels[0]).read(x).write(x).arg(by).range(len).range_up_to(LEN);
+    let nothing = x.slice(..0).unwrap();
+    // SAFETY: of all: a work-item touches its own element.
+    let first = unsafe { launch(0, 7).add() }.unwrap();
+    let all: Vec<Node> = (0..3).map(|by| unsafe { launch(LEN, by).after(&first).add() }.unwrap()).collect();
+    let copy = graph.copy(&nothing, &y.slice(..0).unwrap()).after(&all).add().unwrap();
+    let fill = graph.fill(&nothing, 9).after(copy).add().unwrap();
+    let executable = graph.finalize(Finalize::new().updatable().fuse(Fuse::Now)).unwrap();
+    assert_eq!(count(&executable.report()), 3, "{}", executable.report());
+    let check = |runs_first: bool, transfers: bool| {
+        let mut memory = world.start();
+        executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+        for by in runs_first.then_some(7).into_iter().chain(0..3) {
+            Launch { kind: Kind::Scale, to: 0, from: 0, by, len: LEN, active: 0 }.run(&mut memory);
+        }
+        if transfers {
+            memory[1] = memory[0].clone();
+            memory[0].fill(9);
+        }
+        assert_eq!(world.content(), memory, "{}", executable.report());
+        assert_eq!(executable.report().fusing, FusingState::Taken, "{}", executable.report());
+    };
+    check(false, false);
+    graph.set_nd_range(first, LEN).unwrap();
+    executable.update(&first).unwrap();
+    check(true, false);
+    graph.copy(x, y).replace(copy).unwrap();
+    graph.fill(x, 9).replace(fill).unwrap();
+    executable.update(&[copy, fill]).unwrap();
+    check(true, true);
+    graph.set_nd_range(first, 0).unwrap();
+    executable.update(&first).unwrap();
+    check(false, true);
+}

@@ -26,7 +26,7 @@ use crate::exec::tier::{self, Built, Form, FusedPlan};
 use crate::graph::{CurrentValues, Flat, Ports, Tables};
 use crate::handles::GraphId;
 use crate::lower::Need;
-use crate::plan::MemoryOptions;
+use crate::plan::{MemoryOptions, Options};
 use crate::report::Report;
 use crate::report::fused::FusingState;
 
@@ -140,11 +140,14 @@ impl Parts {
         if reports.fused.is_empty() {
             return Err((FusingState::Nothing, reports.not_fused));
         }
+        let is_updatable = options != Finalize::new();
         let warm = if warms_up { warm_up(&context, &device, &launches) } else { Ok(()) };
         let made = warm.and_then(|()| {
             let (align, limit) = context.buffer_limits();
             // Conflicts were looked for when the executable was finalized, and its memory has its place.
             let asked = plain_options(MemoryOptions { align, limit, share: false });
+            // Then commands without work have steps too: an update may give them some.
+            let asked = Options { updatable: is_updatable, ..asked };
             Home { graph, context: &context, device: &device }.prepare(&flat, asked, loops)
         });
         let ExecutableParts { plan, mut values, .. } = match made {
@@ -180,7 +183,6 @@ impl Parts {
         let mut step_of = vec![None; flat.tables.ir.len()];
         (0..).zip(&fixed.plan.steps).for_each(|(at, step)| step_of[step.node.index()] = Some(at));
         drop(flat);
-        let is_updatable = options != Finalize::new();
         let layout = if is_updatable { layout } else { Layout::default() };
         if is_updatable {
             // An update may take memory away that only the launches before had.
