@@ -227,6 +227,14 @@ pub(crate) fn fuses_unasked(caps: &Caps) -> bool {
     }
 }
 
+/// rusticl (Mesa 26.2): the compiler ends the process ("stack smashing detected") at a call of a function with 80 parameters or more. With
+/// 79 it compiles, and a fused kernel's functions have up to 13 of their own.
+///
+/// Returns how many arguments a kernel may have that becomes a function.
+pub(crate) fn most_arguments_of_functions(caps: &Caps) -> Option<usize> {
+    (caps.platform == "rusticl").then_some(64)
+}
+
 /// PoCL on a CPU (3.1 to 7.1): one work-item that loops over the work-items of a kernel is faster than a work-group. On rusticl
 /// (llvmpipe) and on GPUs a work-group is. On Intel's CPU runtime (2026.2) it depends on the kernel, and the compiler crashes on some
 /// loops over work-items, with the process.

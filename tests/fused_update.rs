@@ -918,3 +918,27 @@ fn commands_without_work_get_some() {
     executable.update(&first).unwrap();
     check(false, true);
 }
+
+/// Rule Z1: a kernel of many arguments becomes a function of more, or stays what it is where a compiler would crash.
+#[test]
+fn kernels_of_many_arguments_follow_updates() {
+    let bench = Bench::new();
+    let all: Vec<String> = (0..70).map(|at| format!("uint a{at}")).collect();
+    let source =
+        format!("kernel void many(global uint *x, {}) {{ x[get_global_id(0)] += a0 + a69 * 3; }}", all.join(", "));
+    let many = ProgramBuilder::new(&bench.queue).source(&source).unwrap().kernel("many").unwrap();
+    let (x, last) = (bench.buffer(&[1; LEN]), Parameter::any(5_u32));
+    let graph = bench.graph();
+    let add = |first: u32| {
+        let node = (1..69).fold(graph.kernel(&many).read_write(&x).arg(first), |node, _| node.arg(0_u32));
+        // SAFETY: a work-item touches its own element.
+        unsafe { node.arg(&last).range(LEN).add() }.unwrap()
+    };
+    let nodes = [10, 20].map(add);
+    let executable = graph.finalize(Finalize::new().updatable().fuse(Fuse::Now)).unwrap();
+    executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+    last.set(6).unwrap();
+    executable.update(&nodes).unwrap();
+    executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+    assert_eq!(bench.content(&x), [1 + 2 * 30 + 2 * 15 + 2 * 18; LEN], "{}", executable.report());
+}

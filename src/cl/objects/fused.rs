@@ -22,6 +22,8 @@ pub(crate) enum NotFused {
     Item(NotItem),
     /// The driver computes other bits where one work-item does what many do.
     Rounds(&'static str),
+    /// The driver's compiler does not survive functions with so many parameters.
+    Arguments(usize),
     /// The compiler does not build the program with the fused kernel.
     NotBuilt,
     /// The driver refused something.
@@ -34,6 +36,9 @@ impl fmt::Display for NotFused {
             Self::Program(why) => why.fmt(f),
             Self::Item(why) => why.fmt(f),
             Self::Rounds(word) => write!(f, "the driver computes other bits for `{word}` in a fused kernel"),
+            Self::Arguments(count) => {
+                write!(f, "the driver's compiler crashes on functions with its {count} arguments")
+            }
             Self::NotBuilt => f.write_str("the driver's compiler does not build the fused kernel"),
             Self::Driver => f.write_str("the driver refused something that the fused kernel needs"),
         }
@@ -78,6 +83,10 @@ impl Kernel {
                 rounds.iter().find(|part| of.source.reaches(self.name(), |word| word.starts_with(**part)))
         {
             return Err(NotFused::Rounds(word));
+        }
+        let count = text.each().len();
+        if quirks::most_arguments_of_functions(device.caps()).is_some_and(|most| count > most) {
+            return Err(NotFused::Arguments(count));
         }
         Ok(Item { text, may_see_groups: of.source.effects(self.name()).may_see_groups })
     }
