@@ -230,7 +230,7 @@ pub(crate) fn fuses_unasked(caps: &Caps) -> bool {
 /// rusticl (Mesa 26.2): the compiler ends the process ("stack smashing detected") at a call of a function with 80 parameters or more. With
 /// 79 it compiles, and a fused kernel's functions have up to 13 of their own.
 ///
-/// Returns how many arguments a kernel may have that becomes a function.
+/// Returns how many arguments a kernel may have that another kernel calls.
 pub(crate) fn most_arguments_of_functions(caps: &Caps) -> Option<usize> {
     (caps.platform == "rusticl").then_some(64)
 }

@@ -640,3 +640,39 @@ fn lines_keep_their_numbers() {
         assert_eq!(bench.content(&sum), [5 * (5 + 9)], "{loops:?}");
     }
 }
+
+/// Rule K7: a kernel of many arguments is called by its guard, or the host decides where a compiler would crash; another kernel of the
+/// same program goes ahead all the same.
+#[test]
+fn kernels_of_many_arguments_go_ahead_or_are_named() {
+    let bench = Bench::new();
+    let all: Vec<String> = (0..90).map(|at| format!("uint a{at}")).collect();
+    let source = format!(
+        "kernel void many(global uint *left, {}) {{ *left -= a0 + a89; }}
+        kernel void few(global uint *left, uint by) {{ *left -= by; }}",
+        all.join(", ")
+    );
+    let program = Program::from_source(&bench.queue, &source).unwrap();
+    let left = bench.buffer(&[0]);
+    let is_limited = bench.queue.device().caps().platform == "rusticl";
+    for (name, rest) in [("many", 89), ("few", 0)] {
+        let graph = bench.graph();
+        let kernel = program.kernel(name).unwrap();
+        let first = graph.kernel(&kernel).read_write(&left).arg(1_u32);
+        let node = (0..rest).fold(first, |node, _| node.arg(0_u32));
+        // SAFETY: one work-item, and one element.
+        unsafe { node.range(1).add() }.unwrap();
+        let body = graph.finalize(Finalize::new()).unwrap();
+        let graph = bench.graph();
+        graph.fill(&left, 7_u32).add().unwrap();
+        let node = graph.repeat_while(&left, &body).add().unwrap();
+        let executable = graph.finalize(Finalize::new().loops(Loops::Ahead)).unwrap();
+        let run = executable.submit(&bench.queue).unwrap();
+        run.wait_for(LONG).unwrap();
+        assert_eq!((run.turns(&node).unwrap(), bench.content(&left)), (7, vec![0]), "{name}");
+        let why = why(&executable).map(|why| why.to_string());
+        let expected = is_limited && rest > 0;
+        assert_eq!(why.as_ref().is_some_and(|why| why.contains("91 arguments")), expected, "{why:?}");
+        assert_eq!(why.is_some(), expected, "{why:?}");
+    }
+}

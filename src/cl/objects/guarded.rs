@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use crate::cl::commands::command::ByRef;
 use crate::cl::completion::user_code::log_later;
 use crate::cl::memory::untyped::Mem;
+use crate::cl::objects::context::InContext;
 use crate::cl::objects::device::Device;
 use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::kernel_object::{KernelObject, KernelObjectError};
@@ -30,6 +31,8 @@ pub(crate) enum NotGuarded {
     Unreadable(Unreadable),
     /// The driver compiles calls of kernels with barriers wrongly.
     Waits,
+    /// The driver's compiler does not survive calls of functions with so many parameters.
+    Arguments(usize),
     /// The driver refused something that a guard needs, or says something else about the kernel with a guard.
     Driver,
     /// The compiler does not build the twin.
@@ -44,6 +47,9 @@ impl fmt::Display for NotGuarded {
             Self::Waits => {
                 f.write_str("it has barriers or local memory, and the driver compiles calls of such kernels wrongly")
             }
+            Self::Arguments(count) => {
+                write!(f, "the driver's compiler crashes on calls of functions with its {count} arguments")
+            }
             Self::NotBuilt => f.write_str("the driver's compiler does not build the program with guards"),
             Self::Driver => f.write_str("the driver refused something that the guard needs"),
         }
@@ -53,8 +59,8 @@ impl fmt::Display for NotGuarded {
 /// The twin of a program.
 pub(in crate::cl) struct GuardedProgram {
     program: Program,
-    /// By name: what the kernels may do and their twins, or why they cannot be read.
-    kernels: BTreeMap<String, Result<Twin, Unreadable>>,
+    /// By name: what the kernels may do and their twins, or why they have none.
+    kernels: BTreeMap<String, Result<Twin, NotGuarded>>,
 }
 
 /// What is known of a kernel that can be read.
@@ -69,10 +75,20 @@ impl GuardedProgram {
     pub(in crate::cl) fn build(of: &Program) -> Result<Self, NotGuarded> {
         let ProgramSource { text, options, source } = of.source().map_err(|why| NotGuarded::Program(why.clone()))?;
         let names = of.kernel_names().map_err(|_| NotGuarded::Driver)?;
-        let (text, outcomes) = guard::guarded(text, source, names.iter().map(String::as_str));
+        let devices = of.context().devices().iter();
+        let most = devices.filter_map(|device| quirks::most_arguments_of_functions(device.caps())).min();
+        let count = |name: &str| source.kernel(name).map_or(0, |kernel| kernel.each().len());
+        let (many, few): (Vec<&str>, Vec<&str>) =
+            names.iter().map(String::as_str).partition(|name| most.is_some_and(|most| count(name) > most));
+        let (text, outcomes) = guard::guarded(text, source, few);
         let twin = |name: &str| Twin { effects: source.effects(name), kernel: OnceLock::new() };
-        let twins = |(name, outcome): (&str, Result<(), _>)| (name.to_owned(), outcome.map(|()| twin(name)));
-        let kernels = outcomes.into_iter().map(twins).collect();
+        let mut kernels: BTreeMap<String, Result<Twin, NotGuarded>> =
+            many.into_iter().map(|name| (name.to_owned(), Err(NotGuarded::Arguments(count(name))))).collect();
+        kernels.extend(
+            outcomes
+                .into_iter()
+                .map(|(name, outcome)| (name.to_owned(), outcome.map(|()| twin(name)).map_err(NotGuarded::Unreadable))),
+        );
         let built = ProgramBuilder::new(of).options(options).source(&text).map_err(|error| {
             log_later!(Debug, "a program with guarded kernels cannot be built: {error}");
             match error {
@@ -99,7 +115,7 @@ impl Kernel {
     pub(crate) fn guarded(&self, device: &Device) -> Result<Self, NotGuarded> {
         let of = self.program().guarded()?;
         let known = of.kernels.get(self.name()).ok_or(NotGuarded::Unreadable(Unreadable::NoKernel))?;
-        let known = known.as_ref().map_err(|why| NotGuarded::Unreadable(why.clone()))?;
+        let known = known.as_ref().map_err(Clone::clone)?;
         if known.effects.may_wait && !quirks::calls_barriers_under_conditions(device.caps()) {
             return Err(NotGuarded::Waits);
         }
