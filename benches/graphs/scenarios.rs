@@ -236,9 +236,13 @@ impl Scenario {
             Self::Fused => {
                 for body in fused::BODIES {
                     for (name, items) in body.rows.iter().copied() {
-                        let full = effort == Effort::Full && name.starts_with("light");
+                        let most = match effort {
+                            Effort::Full if name.starts_with("light") => 1000,
+                            _ => 32,
+                        };
+                        let least = if effort == Effort::Full { 4 } else { 32 };
                         let all = if items > 1024 { &[32][..] } else { &[4, 32, 256, 1000] };
-                        for n in all.iter().copied().filter(|n| full || *n <= 32) {
+                        for n in all.iter().copied().filter(|n| (least..=most).contains(n)) {
                             let variants = fused::variants(&setting.queue, body, items, n)?;
                             results.add(driver, name, n, interleave(variants, effort, n)?);
                         }

@@ -35,11 +35,8 @@ struct Profile {
     test: bool,
 }
 
-/// Compiles the C programs: of the C library, and for the layer.
-const COMPILE: [[&str; 8]; 2] = [
-    ["test", "--locked", "--quiet", "--package", "clgraph-capi", "--test", "c", "the_programs_compile"],
-    ["test", "--locked", "--quiet", "--package", "clgraph-layer", "--test", "programs", "the_programs_compile"],
-];
+/// Test programs that compile programs in C: of the C library, and for the layer.
+const WITH_C: [&str; 2] = ["c", "programs"];
 
 /// The packages whose tests run on drivers, with their features.
 const PACKAGES: [&str; 8] =
@@ -48,12 +45,9 @@ const PACKAGES: [&str; 8] =
 /// Builds all tests of clgraph, of its C library and of its layer. (Tests of documentation are no programs of their own: they run with
 /// the default driver.)
 pub fn build(root: &Path) -> Result<Binaries, Failure> {
-    // The C programs are compiled and linked here, because a driver's root may have no compiler.
     let library = ["build", "--locked", "--package", "clgraph-capi"];
-    for arguments in [library.as_slice()].into_iter().chain(COMPILE.iter().map(<[&str; 8]>::as_slice)) {
-        if !command(root, "cargo").args(arguments).stdout(Stdio::null()).status()?.success() {
-            return Err("the C library, or programs in C, do not build".into());
-        }
+    if !command(root, "cargo").args(library).status()?.success() {
+        return Err("the C library does not build".into());
     }
     let arguments = [&["test", "--locked"], PACKAGES.as_slice(), &["--no-run", "--message-format=json"]].concat();
     let output = command(root, "cargo").args(arguments).stderr(Stdio::inherit()).output()?;
@@ -71,6 +65,14 @@ pub fn build(root: &Path) -> Result<Binaries, Failure> {
             Some(Profile { test: true }) => tests.push((target.name, executable)),
             _ if target.kind == ["bin"] => clgraph = Some(executable),
             _ => {}
+        }
+    }
+    // The programs in C are compiled and linked here, because a driver's root may have no compiler.
+    for (name, program) in tests.iter().filter(|(name, _)| WITH_C.contains(&name.as_str())) {
+        let compile = command(root, program).arg("the_programs_compile").output()?;
+        if !compile.status.success() {
+            let (said, wrong) = (String::from_utf8_lossy(&compile.stdout), String::from_utf8_lossy(&compile.stderr));
+            return Err(format!("the programs of {name} do not compile: {said}{wrong}").into());
         }
     }
     Ok(Binaries { tests, clgraph: clgraph.ok_or("cargo built no program `clgraph`")? })
