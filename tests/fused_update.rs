@@ -888,7 +888,11 @@ fn commands_without_work_get_some() {
     let nothing = x.slice(..0).unwrap();
     // SAFETY: of all: a work-item touches its own element.
     let first = unsafe { launch(0, 7).add() }.unwrap();
-    let all: Vec<Node> = (0..3).map(|by| unsafe { launch(LEN, by).after(&first).add() }.unwrap()).collect();
+    let add = |by: u32| {
+        // SAFETY: as above.
+        unsafe { launch(LEN, by).after(first).add() }.unwrap()
+    };
+    let all: Vec<Node> = (0..3).map(add).collect();
     let copy = graph.copy(&nothing, &y.slice(..0).unwrap()).after(&all).add().unwrap();
     let fill = graph.fill(&nothing, 9).after(copy).add().unwrap();
     let executable = graph.finalize(Finalize::new().updatable().fuse(Fuse::Now)).unwrap();
