@@ -81,7 +81,10 @@ pub fn of_drivers(
     };
     let jobs = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| (0..jobs).for_each(|_| drop(scope.spawn(work))));
-    fs::remove_dir_all(&caches)?;
+    // What a program has started may still write there.
+    if let Err(error) = fs::remove_dir_all(&caches) {
+        println!("{}: {error}", caches.display());
+    }
     Ok(outcomes.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
