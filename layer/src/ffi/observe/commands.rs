@@ -16,45 +16,55 @@ use crate::report::call::{Kind, What};
 /// Declares wrappers of functions that end with a wait list and a place for an event. The block says what is seen, when the
 /// driver has accepted the call.
 macro_rules! commands {
-    ($( $place:literal $name:ident $kind:ident ($($arg:ident: $type:ty),*) |$seen:ident| $see:block )*) => {
-        $(
-            #[allow(non_snake_case)]
-            unsafe extern "system" fn $name(
-                queue: cl_command_queue,
-                $($arg: $type,)*
-                count: cl_uint,
-                list: *const cl_event,
-                event: *mut cl_event,
-            ) -> cl_int {
-                type Function = unsafe extern "system" fn(
-                    cl_command_queue,
-                    $($type,)*
-                    cl_uint,
-                    *const cl_event,
-                    *mut cl_event,
-                ) -> cl_int;
-                // SAFETY: rule T.
-                let Some(function) = (unsafe { target::<Function>($place) }) else { return CL_INVALID_OPERATION };
-                let begin = Instant::now();
-                // SAFETY: rule V.
-                let status = unsafe { function(queue, $($arg,)* count, list, event) };
-                let done = Done {
-                    function: stringify!($name),
-                    kind: Kind::$kind,
-                    queue,
-                    success: status == CL_SUCCESS,
-                    begin,
-                    wait_list: (count, list),
-                    event,
-                };
-                // SAFETY: rule A.
-                unsafe { written(&done, |$seen| $see) };
-                status
-            }
-        )*
+    (
+        $( $place:literal $name:ident $kind:ident ($($arg:ident: $type:ty),*) |$seen:ident| $see:block )*
+        shares { $( $shares_place:literal $shares:ident )* }
+    ) => {
+        $( commands!(@one $place $name $kind ($($arg: $type),*) |$seen| $see); )*
+        $( commands!(@one $shares_place $shares Share (objects: cl_uint, _memory: *const cl_mem) |seen| {
+            seen.form(u64::from(objects));
+        }); )*
 
         fn with_lists() -> Vec<(usize, *mut c_void)> {
-            vec![$( ($place, $name as *const () as *mut c_void) ),*]
+            vec![
+                $( ($place, $name as *const () as *mut c_void), )*
+                $( ($shares_place, $shares as *const () as *mut c_void), )*
+            ]
+        }
+    };
+    (@one $place:literal $name:ident $kind:ident ($($arg:ident: $type:ty),*) |$seen:ident| $see:block) => {
+        #[allow(non_snake_case)]
+        unsafe extern "system" fn $name(
+            queue: cl_command_queue,
+            $($arg: $type,)*
+            count: cl_uint,
+            list: *const cl_event,
+            event: *mut cl_event,
+        ) -> cl_int {
+            type Function = unsafe extern "system" fn(
+                cl_command_queue,
+                $($type,)*
+                cl_uint,
+                *const cl_event,
+                *mut cl_event,
+            ) -> cl_int;
+            // SAFETY: rule T.
+            let Some(function) = (unsafe { target::<Function>($place) }) else { return CL_INVALID_OPERATION };
+            let begin = Instant::now();
+            // SAFETY: rule V.
+            let status = unsafe { function(queue, $($arg,)* count, list, event) };
+            let done = Done {
+                function: stringify!($name),
+                kind: Kind::$kind,
+                queue,
+                success: status == CL_SUCCESS,
+                begin,
+                wait_list: (count, list),
+                event,
+            };
+            // SAFETY: rule A.
+            unsafe { written(&done, |$seen| $see) };
+            status
         }
     };
 }
@@ -148,46 +158,6 @@ commands! {
         let _ = (arguments, memory, places);
         seen.form(function.map_or(0, |function| function as usize as u64));
         seen.bytes(&[size, count_mem as usize]);
-    }
-    72 clEnqueueAcquireGLObjects Share (count_mem: cl_uint, memory: *const cl_mem) |seen| {
-        seen.form(u64::from(count_mem));
-        let _ = memory;
-    }
-    73 clEnqueueReleaseGLObjects Share (count_mem: cl_uint, memory: *const cl_mem) |seen| {
-        seen.form(u64::from(count_mem));
-        let _ = memory;
-    }
-    79 clEnqueueAcquireD3D10ObjectsKHR Share (count_mem: cl_uint, memory: *const cl_mem) |seen| {
-        seen.form(u64::from(count_mem));
-        let _ = memory;
-    }
-    80 clEnqueueReleaseD3D10ObjectsKHR Share (count_mem: cl_uint, memory: *const cl_mem) |seen| {
-        seen.form(u64::from(count_mem));
-        let _ = memory;
-    }
-    114 clEnqueueAcquireD3D11ObjectsKHR Share (count_mem: cl_uint, memory: *const cl_mem) |seen| {
-        seen.form(u64::from(count_mem));
-        let _ = memory;
-    }
-    115 clEnqueueReleaseD3D11ObjectsKHR Share (count_mem: cl_uint, memory: *const cl_mem) |seen| {
-        seen.form(u64::from(count_mem));
-        let _ = memory;
-    }
-    117 clEnqueueAcquireDX9MediaSurfacesKHR Share (count_mem: cl_uint, memory: *const cl_mem) |seen| {
-        seen.form(u64::from(count_mem));
-        let _ = memory;
-    }
-    118 clEnqueueReleaseDX9MediaSurfacesKHR Share (count_mem: cl_uint, memory: *const cl_mem) |seen| {
-        seen.form(u64::from(count_mem));
-        let _ = memory;
-    }
-    120 clEnqueueAcquireEGLObjectsKHR Share (count_mem: cl_uint, memory: *const cl_mem) |seen| {
-        seen.form(u64::from(count_mem));
-        let _ = memory;
-    }
-    121 clEnqueueReleaseEGLObjectsKHR Share (count_mem: cl_uint, memory: *const cl_mem) |seen| {
-        seen.form(u64::from(count_mem));
-        let _ = memory;
     }
     86 clEnqueueReadBufferRect Read (
         buffer: cl_mem, blocking: cl_bool, origin: *const usize, host_origin: *const usize, region: *const usize,
@@ -286,6 +256,19 @@ commands! {
         seen.form(flags);
         seen.form(u64::from(count_mem));
         let _ = (memory, sizes);
+    }
+    // Objects of graphics that are shared.
+    shares {
+        72 clEnqueueAcquireGLObjects
+        73 clEnqueueReleaseGLObjects
+        79 clEnqueueAcquireD3D10ObjectsKHR
+        80 clEnqueueReleaseD3D10ObjectsKHR
+        114 clEnqueueAcquireD3D11ObjectsKHR
+        115 clEnqueueReleaseD3D11ObjectsKHR
+        117 clEnqueueAcquireDX9MediaSurfacesKHR
+        118 clEnqueueReleaseDX9MediaSurfacesKHR
+        120 clEnqueueAcquireEGLObjectsKHR
+        121 clEnqueueReleaseEGLObjectsKHR
     }
 }
 
