@@ -3,14 +3,12 @@
 
 mod common;
 
-use std::process::Command;
-
-use common::{REPORT, compiled, plain, run, with_layer};
+use common::{compiled, plain, with_layer, without_layer};
 use expect_test::{Expect, expect};
 
 fn reports(operation: &str, expected: &Expect) {
     let program = compiled("library.c", &["-l:libclblast.so.1", "-l:libOpenCL.so.1"]);
-    let alone = run(Command::new(&program).arg(operation).env_remove("OPENCL_LAYERS").env_remove(REPORT));
+    let alone = without_layer(&program, &[operation]);
     let said = with_layer(&program, &[operation], Some("1"));
     assert_eq!(said.out, alone.out);
     expected.assert_eq(&plain(&said.error));

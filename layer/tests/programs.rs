@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{REPORT, compiled, layer, plain, run, with_layer};
+use common::{REPORT, compiled, layer, plain, run, with_layer, without_layer};
 use expect_test::{Expect, expect};
 
 fn program() -> PathBuf {
@@ -18,10 +18,6 @@ fn program() -> PathBuf {
 #[test]
 fn the_programs_compile() {
     program();
-}
-
-fn without_layer(program: &Path, arguments: &[&str]) -> common::Said {
-    run(Command::new(program).args(arguments).env_remove("OPENCL_LAYERS").env_remove(REPORT))
 }
 
 /// Rules L2, L4: the same results, errors and reference counts.

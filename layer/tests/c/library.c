@@ -5,13 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(condition)                                                            \
-    do {                                                                            \
-        if (!(condition)) {                                                         \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-            exit(1);                                                                \
-        }                                                                           \
-    } while (0)
+#include "check.h"
 
 /* From clblast_c.h. */
 enum { ROW_MAJOR = 101, PLAIN = 111, LOWER = 122, NOT_UNIT = 131, LEFT = 141 };

@@ -21,13 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                            \
-    do {                                                                            \
-        if (!(condition)) {                                                         \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-            exit(1);                                                                \
-        }                                                                           \
-    } while (0)
+#include "check.h"
 
 enum { WORDS = 14, MOST = 200 };
 

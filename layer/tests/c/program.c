@@ -12,13 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                                 \
-    do {                                                                                 \
-        if (!(condition)) {                                                              \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);      \
-            exit(1);                                                                     \
-        }                                                                                \
-    } while (0)
+#include "check.h"
 
 #define OK(call)                                                                         \
     do {                                                                                 \

@@ -19,11 +19,13 @@ pub fn layer() -> PathBuf {
 /// Compiles `tests/c/source`, and returns the program. A driver may be run where no compiler is: there, the program is used as it
 /// was left.
 pub fn compiled(source: &str, libraries: &[&str]) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(source);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
+    let (source, header) = (folder.join(source), folder.join("check.h"));
     let name = source.file_stem().unwrap().to_str().unwrap();
     let program = layer().with_file_name(format!("clgraph-layer-{name}"));
     let time = |file: &Path| file.metadata().and_then(|data| data.modified()).ok();
-    if time(&program).is_some_and(|made| time(&source).is_some_and(|time| time < made)) {
+    let is_older = |file: &Path| time(file) < time(&program);
+    if time(&program).is_some() && is_older(&source) && is_older(&header) {
         return program;
     }
     // Another test may compile or run the same program meanwhile: it is there as a whole, or not at all.
@@ -52,6 +54,11 @@ pub fn run(command: &mut Command) -> Said {
     let error = error.split_inclusive('\n').filter(|line| !line.starts_with("=== Rusticl warning")).collect::<String>();
     assert!(output.status.success(), "{command:?}: {}\n{out}{error}", output.status);
     Said { out, error }
+}
+
+/// Runs a program as it is.
+pub fn without_layer(program: &Path, arguments: &[&str]) -> Said {
+    run(Command::new(program).args(arguments).env_remove("OPENCL_LAYERS").env_remove(REPORT))
 }
 
 /// Runs a program by a loader that has the layer.
