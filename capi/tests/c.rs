@@ -2,7 +2,10 @@
 //! find. They are linked with the library that `cargo build -p clgraph-capi` has made beside this test.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// The folder of the build, which has `libclgraph.so`.
 fn built() -> PathBuf {
@@ -63,9 +66,30 @@ fn run(program: &Path, arguments: &[&Path]) {
     run_command(Command::new(program).args(arguments));
 }
 
+/// A program that takes longer hangs.
+const LONGEST: Duration = Duration::from_secs(400);
+
+/// Runs a program to its end, and no longer.
+fn output(command: &mut Command) -> Output {
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begin = Instant::now();
+    let (process, (over, ended)) = (child.id(), mpsc::channel::<()>());
+    let program = command.get_program().to_owned();
+    let watch = thread::spawn(move || {
+        if ended.recv_timeout(LONGEST) == Err(mpsc::RecvTimeoutError::Timeout) {
+            eprintln!("{} has run for {:?}: it hangs", Path::new(&program).display(), begin.elapsed());
+            let _ = Command::new("kill").args(["-s", "ABRT", &process.to_string()]).status();
+        }
+    });
+    let output = child.wait_with_output().unwrap();
+    drop(over);
+    watch.join().unwrap();
+    output
+}
+
 fn run_command(command: &mut Command) {
     let program = Path::new(command.get_program()).to_owned();
-    let output = command.output().unwrap();
+    let output = output(command);
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     print!("{out}");
     // A panic of a thread of clgraph may end in a log only.

@@ -376,7 +376,7 @@ static void *misuse(void *seed) {
         case 135: status = clg_queue_when(ON(QUEUE), range, body, n ? body : NULL, NULL, node, MAKES(CONTROL)); break;
         case 136: status = n ? clg_queue_switch(ON(QUEUE), range, n, of_case, NULL, node, MAKES(CONTROL)) : clg_control_retain(ON(CONTROL)); break;
         case 137: status = clg_queue_repeat(ON(QUEUE), n, body, NULL, node, MAKES(CONTROL)); break;
-        case 138: status = clg_queue_repeat_while(ON(QUEUE), range, body, NULL, n % 2 == 0, n, node, MAKES(CONTROL)); break;
+        case 138: status = clg_queue_repeat_while(ON(QUEUE), range, body, NULL, n % 2 == 0, 1 + n, node, MAKES(CONTROL)); break;
         default: status = clg_graph_to_dot(ON(GRAPH), CLG_DRAWING_BRIEF, 0, NULL, &size);
         }
         look(status, on);
