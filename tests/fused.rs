@@ -251,6 +251,8 @@ fn what_is_not_fused_says_why() {
         (Finalize::new().profiling(), WhyNotFused::Profiled),
     ] {
         let report = two.finalize(options.fuse(Fuse::Now)).unwrap().report();
+        // One line a reason.
+        assert!(report.to_string().contains(&format!("not fused  nodes 0 to 1: {expected}\n")), "{report}");
         assert_eq!(report.not_fused.iter().map(|of| of.why.clone()).collect::<Vec<_>>(), vec![expected; 2]);
         assert_eq!(report.fused, []);
     }

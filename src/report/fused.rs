@@ -37,10 +37,18 @@ impl fmt::Display for FusedForm {
 impl fmt::Display for FusedReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { nodes, form } = self;
-        write!(f, "{} launches by {form}: ", nodes.len())?;
-        let mut runs: Vec<(usize, usize)> = Vec::new();
-        let mut sorted = nodes.clone();
+        write!(f, "{} launches by {form}: {}", nodes.len(), Nodes(nodes))
+    }
+}
+
+/// Some nodes as a report names them: `node 3`, or `nodes 3, 5 to 9`.
+pub(in crate::report) struct Nodes<'a>(pub &'a [usize]);
+
+impl fmt::Display for Nodes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut sorted = self.0.to_vec();
         sorted.sort_unstable();
+        let mut runs: Vec<(usize, usize)> = Vec::new();
         for node in sorted {
             match runs.last_mut() {
                 Some((_, last)) if node <= *last + 1 => *last = node,
@@ -113,6 +121,11 @@ pub enum WhyNotFused {
     },
     /// No other launch fits beside it.
     Alone,
+    /// The driver refused something that its fused form needs.
+    Refused {
+        /// What it refused.
+        error: String,
+    },
 }
 
 impl fmt::Display for WhyNotFused {
@@ -132,6 +145,7 @@ impl fmt::Display for WhyNotFused {
             }
             Self::Kernel { kernel, why } => write!(f, "kernel `{kernel}`: {why}"),
             Self::Alone => f.write_str("no other launch fits beside it"),
+            Self::Refused { error } => write!(f, "its fused form cannot be built: {error}"),
         }
     }
 }
@@ -158,7 +172,7 @@ pub enum FusingState {
     NotFaster,
     /// No launches fit together.
     Nothing,
-    /// The driver refused something that it needs.
+    /// The driver refused something that it needs: [`Report::not_fused`](crate::Report::not_fused) has the error.
     Refused,
 }
 

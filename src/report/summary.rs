@@ -1,5 +1,6 @@
 //! The report: what finalize decided, as data and as text.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::handles::NodeKind;
 use crate::ir::NodeId;
 use crate::plan::{Exclusion, Path, PathReason, Plan, Segment};
 use crate::quirks::{self, Driver};
-use crate::report::fused::{FusedReport, FusingState, NotFusedReport};
+use crate::report::fused::{FusedReport, FusingState, Nodes, NotFusedReport, WhyNotFused};
 use crate::report::loops::LoopReport;
 use crate::report::tuning::TuningReport;
 
@@ -435,11 +436,21 @@ impl fmt::Display for Report {
             let launches = rest.iter().map(|of| of.nodes.len()).sum();
             writeln!(f, "           and {} more, of {}", rest.len(), count(launches, "launch"))?;
         }
-        for NotFusedReport { node, why } in self.not_fused.iter().take(SHOWN) {
-            writeln!(f, "not fused  node {node}: {why}")?;
+        // One line a reason.
+        let (mut reasons, mut known) = (Vec::<(&WhyNotFused, Vec<usize>)>::new(), HashMap::new());
+        for NotFusedReport { node, why } in &self.not_fused {
+            let at = *known.entry(why).or_insert(reasons.len());
+            match reasons.get_mut(at) {
+                Some((_, nodes)) => nodes.push(*node),
+                None => reasons.push((why, vec![*node])),
+            }
         }
-        if let Some(rest) = self.not_fused.get(SHOWN..).filter(|rest| !rest.is_empty()) {
-            writeln!(f, "           and {} more", rest.len())?;
+        for (why, nodes) in reasons.iter().take(SHOWN) {
+            writeln!(f, "not fused  {}: {why}", Nodes(nodes))?;
+        }
+        if let Some(rest) = reasons.get(SHOWN..).filter(|rest| !rest.is_empty()) {
+            let launches: usize = rest.iter().map(|(_, nodes)| nodes.len()).sum();
+            writeln!(f, "           and {launches} more, for {}", count(rest.len(), "other reason"))?;
         }
         writeln!(f, "kernels    {} with arguments set", count(self.kernel_objects, "object"))?;
         for (index, segment) in self.segments.iter().take(SHOWN).enumerate() {

@@ -1,6 +1,8 @@
 //! Updates of executables.
 
-use clgraph::{Buffer, DriverError, Finalize, Fuse, Graph, Parameter, Path, Program, Result, Status};
+use clgraph::{
+    Buffer, DriverError, Finalize, Fuse, FusingState, Graph, Parameter, Path, Program, Result, Status, WhyNotFused,
+};
 
 use crate::uses::{SOURCE, again, once_more, result, setup};
 
@@ -111,6 +113,11 @@ fn numbers(options: &Finalize) -> Result<Vec<Vec<u32>>> {
         )?;
         let run = again(submit)?;
         seen.push(result(&run, &read, submit)?);
+    }
+    let report = executable.report();
+    let says = report.not_fused.iter().any(|of| matches!(of.why, WhyNotFused::Refused { .. }));
+    if says != (report.fusing == FusingState::Refused) {
+        return Err(DriverError::new("the report does not say what was refused", Status(0)).into());
     }
     Ok(seen)
 }

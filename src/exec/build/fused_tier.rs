@@ -1,6 +1,7 @@
 //! Builds the fused form of an executable in the background, and runs its kernels once with no launch in them: drivers compile a
 //! kernel when it is first enqueued.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
@@ -16,7 +17,7 @@ use crate::cl::objects::queue::{DriverQueue, QueueProperties};
 use crate::command::{Arg, Command};
 use crate::error::{Error, Result};
 use crate::exec::build::finalize::events_at;
-use crate::exec::build::fuse::{self, FusedGraph, FusedLaunches, Layout, Shares};
+use crate::exec::build::fuse::{self, FusedGraph, FusedLaunches, Layout, Reports, Shares};
 use crate::exec::build::loops;
 use crate::exec::build::options::{Finalize, Loops};
 use crate::exec::build::prepare::{ExecutableParts, Home, plain_options};
@@ -28,7 +29,7 @@ use crate::handles::GraphId;
 use crate::lower::Need;
 use crate::plan::{MemoryOptions, Options};
 use crate::report::Report;
-use crate::report::fused::FusingState;
+use crate::report::fused::{FusingState, NotFusedReport, WhyNotFused};
 
 /// Builds the fused form of an executable in the background. The caller holds no lock.
 pub(in crate::exec) fn start(executable: &Weak<Inner>, loops: Loops) {
@@ -154,7 +155,7 @@ impl Parts {
             Ok(parts) => parts,
             Err(error) => {
                 log_later!(Debug, "{error}: an executable is not fused");
-                return Err((FusingState::Refused, reports.not_fused));
+                return Err((FusingState::Refused, refused(reports, &error)));
             }
         };
         (report.fused, report.not_fused) = (reports.fused, reports.not_fused);
@@ -196,6 +197,18 @@ impl Parts {
         }
         Ok((Form::new(FusedPlan { fixed, layout, step_of }, values), base))
     }
+}
+
+/// Returns why no launch is fused, if the driver refused the form that has these launches fused.
+fn refused(reports: Reports, error: &Error) -> Vec<NotFusedReport> {
+    let Reports { fused, mut not_fused } = reports;
+    let error = error.to_string();
+    // Several launches may be of one sub-graph or body.
+    let nodes: BTreeSet<usize> = fused.into_iter().flat_map(|of| of.nodes).collect();
+    let why = |node| NotFusedReport { node, why: WhyNotFused::Refused { error: error.clone() } };
+    not_fused.extend(nodes.into_iter().map(why));
+    not_fused.sort_by_key(|of| of.node);
+    not_fused
 }
 
 /// Runs fused kernels without their launches, on memory that nothing else uses.
