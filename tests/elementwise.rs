@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clgraph::{
     Buffer, BuildCause, Error, ExecuteKernel, Finalize, Fuse, FusedForm, Graph, Kernel, KernelNode, Parameter, Path,
-    ProgramBuilder, Report, WhyNotFused,
+    Program, ProgramBuilder, Report, WhyNotFused,
 };
 use common::Bench;
 
@@ -369,4 +369,47 @@ fn wrong_promises_are_refused() {
     // SAFETY: as above.
     let refused = unsafe { launch.enqueue_nd_range(&field.bench.queue) };
     assert!(matches!(refused, Err(Error::Build(error)) if matches!(*error.cause, BuildCause::Elementwise { .. })));
+}
+
+/// Rule Z1: launches that touch the same bytes by several types are not one, because compilers may then change the order of what
+/// they do. Intel's does.
+#[test]
+fn the_same_bytes_by_several_types_are_those_of_launches_one_by_one() {
+    let bench = Bench::new();
+    let text = "kernel void stir(global uint *x, uint by) { size_t i = get_global_id(0); x[i] = x[i] ^ by; }
+        kernel void scale(global float *x, float by) { size_t i = get_global_id(0); x[i] = x[i] * by + 0.5f; }";
+    let cast = "kernel void stir(global uint *x, uint by) { size_t i = get_global_id(0); x[i] = x[i] ^ by; }
+        kernel void scale(global uint *x, float by) { global float *y = (global float *)x; size_t i = get_global_id(0);
+            y[i] = y[i] * by + 0.5f; }";
+    for (text, small) in [(text, false), (text, true), (cast, false), (cast, true)] {
+        let program = Program::from_source(&bench.queue, text).unwrap();
+        let [mix, scale] = ["stir", "scale"].map(|name| program.kernel(name).unwrap());
+        let len = if small { 16 } else { LEN };
+        let x = Buffer::<u32>::new(&bench.queue, len).unwrap();
+        let reals = x.cast::<f32>().unwrap();
+        for order in ["mixing", "scaling, mixing", "mixing, scaling, mixing", "scaling, mixing, scaling, mixing"] {
+            let graph = bench.graph();
+            for (at, word) in (1..).zip(order.split(", ").cycle().take(8)) {
+                let node = match word {
+                    "mixing" => graph.kernel(&mix).read_write(&x).arg(at << 8),
+                    _ if text == cast => graph.kernel(&scale).read_write(&x).arg(1.0 + at as f32 / 4.0),
+                    _ => graph.kernel(&scale).read_write(&reals).arg(1.0 + at as f32 / 4.0),
+                };
+                // SAFETY: work-items touch their own elements.
+                unsafe { node.range(len).elementwise(0, 4).add() }.unwrap();
+            }
+            let start: Vec<u32> = (0..len as u32).map(|at| (1.5 + at as f32).to_bits()).collect();
+            let run = |fuse: Fuse| {
+                let executable = graph.finalize(Finalize::new().fuse(fuse)).unwrap();
+                bench.queue.enqueue_write_buffer(&x, 0, &start, &[]).unwrap();
+                executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+                (bench.content(&x), executable.report())
+            };
+            let (expected, (found, report)) = (run(Fuse::Off).0, run(Fuse::Now));
+            assert!(found == expected, "{order}, {len} work-items: {report}");
+            if !order.ends_with("mixing, scaling, mixing") {
+                assert_eq!(report.fused.len(), usize::from(order == "mixing" && text != cast), "{report}");
+            }
+        }
+    }
 }

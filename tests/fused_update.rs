@@ -751,6 +751,40 @@ fn another_kernel_and_a_larger_range_go_unfused() {
     check(64, 0, 4);
 }
 
+/// Rule Z5: what was built in vain because of an update is built again, and fits when another update has come.
+#[test]
+fn what_fits_again_is_fused_again() {
+    let world = World::new(true);
+    let (graph, to) = (world.bench.graph(), &world.buffers[0]);
+    let stir = || graph.kernel(&world.kernels[1]).read_write(to).range(64).range_up_to(64);
+    // SAFETY: a work-item touches its own element.
+    let nodes = [0, 1].map(|_| unsafe { stir().add() }.unwrap());
+    let executable = graph.finalize(Finalize::new().updatable().fuse(Fuse::Now)).unwrap();
+    assert_eq!(count(&executable.report()), 2, "{}", executable.report());
+    let begun = Instant::now();
+    let until = |is_so: fn(&Report) -> bool| {
+        while !is_so(&executable.report()) {
+            executable.submit(&world.bench.queue).unwrap().wait_for(LONG).unwrap();
+            assert!(begun.elapsed() < LONG, "{}", executable.report());
+        }
+    };
+    let range = |items: usize| {
+        graph.set_nd_range(nodes[1], items).unwrap();
+        executable.update(&nodes[1]).unwrap();
+    };
+    range(0);
+    until(|report| report.not_fused.iter().any(|of| of.why == WhyNotFused::Size { items: 0 }));
+    let fusing = executable.report().fusing;
+    assert!(matches!(fusing, FusingState::Outdated | FusingState::Building), "{fusing}");
+    range(64);
+    until(|report| report.fusing == FusingState::Taken);
+    let mut memory = world.start();
+    executable.submit(&world.bench.queue).unwrap().wait_for(LONG).unwrap();
+    let launch = Launch { kind: Kind::Stir, to: 0, from: 0, by: 0, len: 64, active: 0 };
+    (0..2).for_each(|_| launch.run(&mut memory));
+    assert_eq!(world.content(), memory, "{}", executable.report());
+}
+
 /// Rules Z2, Z5: the fused form that comes while the executable is used has all updates, also those that came while it was built.
 #[test]
 fn a_form_that_comes_later_has_all_updates() {

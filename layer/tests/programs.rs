@@ -36,6 +36,7 @@ fn programs_say_the_same_with_the_layer() {
         "leaves",
         "refused",
         "references",
+        "arguments",
     ];
     for of in uses {
         let plain = without_layer(&program(), &[of]);
@@ -299,6 +300,13 @@ fn reports_go_to_the_end_of_a_file() {
 /// Rule L5
 #[test]
 fn a_report_that_cannot_be_written_is_said() {
+    // A pipe without a reader is not waited for.
+    let pipe = std::env::temp_dir().join(format!("pipe-{}.txt", std::process::id()));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let said = with_layer(&program(), &["polls"], Some(pipe.to_str().unwrap()));
+    fs::remove_file(&pipe).unwrap();
+    assert!(said.error.starts_with("clgraph_layer: the report cannot be written to "), "{}", said.error);
+    assert!(said.error.contains("clgraph_layer: what "), "{}", said.error);
     let said = with_layer(&program(), &["polls"], Some("/no/such/folder/report.txt"));
     let begin = "clgraph_layer: the report cannot be written to /no/such/folder/report.txt: ";
     assert!(said.error.starts_with(begin), "{}", said.error);

@@ -29,14 +29,14 @@ impl Use {
 
 /// What has bytes that memory can share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Space {
+pub(super) enum Space {
     Root(RootId),
     /// Memory that was placed there may share bytes.
     Arena(ArenaId),
 }
 
 /// Returns where memory is.
-fn place(view: &View) -> (Space, Range<usize>) {
+pub(super) fn place(view: &View) -> (Space, Range<usize>) {
     let (space, start) = match view.kind {
         ViewKind::Placed { arena, start } => (Space::Arena(arena), start + view.offset),
         _ => (Space::Root(view.root), view.offset),

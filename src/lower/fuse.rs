@@ -17,7 +17,7 @@ use fixedbitset::FixedBitSet;
 use crate::command::{Command, Control};
 use crate::ir::flows::Flows;
 use crate::ir::{Access, Body, ById, Ir, NodeId, RootId, ViewId};
-use crate::lower::elementwise::{Memory, Uses};
+use crate::lower::elementwise::{self, Memory, Space, Uses};
 
 /// What a launch needs to be part of a fused kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,12 +28,22 @@ pub(crate) struct Piece {
     pub(crate) needs: Vec<Need>,
     /// By need: equal needs are one argument only if these are equal too. Empty if all are 0.
     pub(crate) shares: Vec<u32>,
-    /// Memory that a compiler may take for constant in this launch.
-    pub(crate) constant: Vec<ViewId>,
+    /// The memory that it is given.
+    pub(crate) pointers: Vec<Pointer<ViewId>>,
     /// Whether it fits in turn.
     pub(crate) in_turn: bool,
     /// Whether, and how, each work-item may do it on its own.
     pub(crate) each_item: Option<EachItem>,
+}
+
+/// What a compiler knows of memory that a kernel is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pointer<M> {
+    pub(crate) to: M,
+    /// Whether it may take the memory for constant.
+    pub(crate) is_constant: bool,
+    /// The number of the type by which the kernel touches the memory. None if there may be several.
+    pub(crate) element: Option<u32>,
 }
 
 /// What a launch needs that each work-item does on its own.
@@ -385,28 +395,65 @@ struct Open {
 pub(crate) struct Together {
     constant: BTreeSet<RootId>,
     written: BTreeSet<RootId>,
+    /// The types by which memory is touched.
+    types: HashMap<Space, Vec<Typed>>,
     /// What work-items touch that are on their own.
     memory: Memory,
 }
 
 impl Together {
-    /// Adds a launch, if its memory allows it. `constant` is what a compiler may take for constant in it; `uses` is there if each
-    /// work-item does it on its own.
-    pub(crate) fn takes(&mut self, ir: &Ir, node: NodeId, constant: &[ViewId], uses: Option<&Uses>) -> bool {
+    /// Adds a launch, if its memory allows it. `uses` is there if each work-item does it on its own.
+    pub(crate) fn takes(&mut self, ir: &Ir, node: NodeId, pointers: &[Pointer<ViewId>], uses: Option<&Uses>) -> bool {
         if !uses.is_none_or(|uses| self.memory.takes(uses)) {
             return false;
         }
         let root = |view: &ViewId| ir.views[view.index()].root;
         let writes = ir.accesses(node).iter().filter(|access| access.mode.writes()).map(|access| root(&access.view));
         let writes: BTreeSet<RootId> = writes.collect();
-        let constant: BTreeSet<RootId> = constant.iter().map(root).collect();
+        let constant = pointers.iter().filter(|pointer| pointer.is_constant).map(|pointer| root(&pointer.to));
+        let constant: BTreeSet<RootId> = constant.collect();
         if !self.written.is_disjoint(&constant) || !self.constant.is_disjoint(&writes) {
             return false;
+        }
+        // Within a launch, types are the program's affair.
+        let typed: Vec<(Space, Typed)> = pointers.iter().map(|pointer| Typed::of(ir, node, pointer)).collect();
+        let known = |space: &Space| self.types.get(space).map_or(&[][..], Vec::as_slice);
+        if !typed.iter().all(|(space, one)| known(space).iter().all(|other| one.fits(other))) {
+            return false;
+        }
+        for (space, one) in typed {
+            let known = self.types.entry(space).or_default();
+            if !known.contains(&one) {
+                known.push(one);
+            }
         }
         uses.into_iter().for_each(|uses| self.memory.add(uses));
         self.written.extend(writes);
         self.constant.extend(constant);
         true
+    }
+}
+
+/// The type by which a launch touches a part of memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Typed {
+    bytes: Range<usize>,
+    element: Option<u32>,
+    writes: bool,
+}
+
+impl Typed {
+    fn of(ir: &Ir, node: NodeId, pointer: &Pointer<ViewId>) -> (Space, Self) {
+        let (space, bytes) = elementwise::place(&ir.views[pointer.to.index()]);
+        let writes = ir.accesses(node).iter().any(|access| access.view == pointer.to && access.mode.writes());
+        (space, Self { bytes, element: pointer.element, writes })
+    }
+
+    /// Returns whether one kernel may do both. Compilers take it that accesses by different types are not to the same bytes: so they may
+    /// change the order of accesses that two kernels would do one after the other.
+    fn fits(&self, other: &Self) -> bool {
+        let apart = self.bytes.end <= other.bytes.start || other.bytes.end <= self.bytes.start;
+        apart || (self.element.is_some() && self.element == other.element) || !(self.writes || other.writes)
     }
 }
 
@@ -432,7 +479,7 @@ impl Open {
         if !self.launches.is_empty() && self.size + size > most {
             return false;
         }
-        if !self.together.takes(ir, node, &piece.constant, each_item.map(|of| &of.uses)) {
+        if !self.together.takes(ir, node, &piece.pointers, each_item.map(|of| &of.uses)) {
             return false;
         }
         let mut places = Vec::with_capacity(keys.len());

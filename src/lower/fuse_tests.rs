@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use expect_test::expect;
 
 use super::elementwise::Uses;
-use super::fuse::{Chains, EachItem, Fused, Need, Piece, chains};
+use super::fuse::{Chains, EachItem, Fused, Need, Piece, Pointer, chains};
 use crate::command::{Arg, Command, Control, ControlKind, Elementwise, Grid, Location};
 use crate::ir::{
     Access, Body, ExternalId, Ir, KernelDecl, KernelId, Mode, NodeId, RootId, TaskId, View, ViewId, ViewKind,
@@ -49,7 +49,7 @@ impl Written {
         let needs = vec![Need::Memory(ViewId(memory)), Need::Value(0, vec![number; 4]), Need::Size(8)];
         self.pieces.insert(
             NodeId(node),
-            Piece { program, needs, shares: Vec::new(), constant: Vec::new(), in_turn: true, each_item: None },
+            Piece { program, needs, shares: Vec::new(), pointers: Vec::new(), in_turn: true, each_item: None },
         );
         node
     }
@@ -69,7 +69,7 @@ impl Written {
         needs.push(Need::Size(8 + range as u32));
         let each_item = Uses::of(&self.ir, NodeId(node)).map(|uses| EachItem { range, uses, is_better: true });
         let piece =
-            Piece { program: 0, needs, shares: Vec::new(), constant: Vec::new(), in_turn: range == 0, each_item };
+            Piece { program: 0, needs, shares: Vec::new(), pointers: Vec::new(), in_turn: range == 0, each_item };
         if piece.each_item.is_none() && !piece.in_turn {
             return None;
         }
@@ -177,8 +177,9 @@ fn launches_are_together_only_if_their_memory_allows_it() {
     let nodes = [0, 1, 2].map(|memory| NodeId(graph.launch(memory, 1, &[])));
     let takes = |constant: [&[u32]; 3]| {
         let mut together = super::fuse::Together::default();
-        let views = |of: &[u32]| of.iter().copied().map(ViewId).collect::<Vec<_>>();
-        nodes.iter().zip(constant).filter(|(node, of)| together.takes(&graph.ir, **node, &views(of), None)).count()
+        let pointer = |to: &u32| Pointer { to: ViewId(*to), is_constant: true, element: Some(0) };
+        let pointers = |of: &[u32]| of.iter().map(pointer).collect::<Vec<_>>();
+        nodes.iter().zip(constant).filter(|(node, of)| together.takes(&graph.ir, **node, &pointers(of), None)).count()
     };
     assert_eq!(takes([&[], &[], &[]]), 3);
     assert_eq!(takes([&[0], &[], &[]]), 3, "what a launch does with its own memory is its own affair");
@@ -300,11 +301,39 @@ fn constant_memory_divides() {
     let mut graph = Written::new(2);
     let a = graph.launch(0, 1, &[]);
     let b = graph.launch(1, 2, &[a]);
-    graph.pieces.get_mut(&NodeId(b)).unwrap().constant = vec![ViewId(0)];
+    graph.pieces.get_mut(&NodeId(b)).unwrap().pointers =
+        vec![Pointer { to: ViewId(0), is_constant: true, element: Some(0) }];
     let c = graph.launch(1, 3, &[b]);
     let d = graph.launch(0, 4, &[c]);
     let e = graph.launch(1, 5, &[d]);
     assert_eq!(graph.launches(1024), [[b, c], [d, e]]);
+}
+
+/// Rule Z1: launches that touch the same bytes by several types are not one kernel, in which a compiler may change their order.
+#[test]
+fn types_divide() {
+    let mut graph = Written::new(2);
+    let nodes = [0, 0, 1].map(|memory| NodeId(graph.launch(memory, 1, &[])));
+    let read = {
+        let args = graph.ir.push_args([Arg::Memory(ViewId(0))].into_iter()).unwrap();
+        let grid = Grid { dims: 1, offset: [0; 3], global: [8, 1, 1], local: None };
+        let kernel = Command::Kernel { kernel: KernelId(0), args, grid, bound: None, prints: false, elementwise: None };
+        [(); 2].map(|()| NodeId(graph.push(kernel.clone(), &[(0, Mode::Read)], &[])))
+    };
+    let takes = |launches: &[(NodeId, u32, Option<u32>)]| {
+        let mut together = super::fuse::Together::default();
+        let fits = |(node, to, element): &&(NodeId, u32, Option<u32>)| {
+            let pointer = Pointer { to: ViewId(*to), is_constant: false, element: *element };
+            together.takes(&graph.ir, *node, &[pointer], None)
+        };
+        launches.iter().filter(fits).count()
+    };
+    let [a, b, other] = nodes;
+    assert_eq!(takes(&[(a, 0, Some(1)), (b, 0, Some(1)), (other, 1, Some(2))]), 3, "other memory");
+    assert_eq!(takes(&[(a, 0, Some(1)), (b, 0, Some(2)), (a, 0, Some(1))]), 2, "another type");
+    assert_eq!(takes(&[(a, 0, None), (b, 0, None), (b, 0, Some(1))]), 1, "any type");
+    assert_eq!(takes(&[(read[0], 0, Some(1)), (read[1], 0, Some(2)), (read[0], 0, None)]), 3, "only read");
+    assert_eq!(takes(&[(read[0], 0, Some(1)), (a, 0, Some(2)), (a, 0, Some(1))]), 2, "read before it is written");
 }
 
 /// Rule M3: nodes that share bytes keep their order, so only neighbours are a chain.

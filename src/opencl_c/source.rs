@@ -2,11 +2,12 @@
 
 mod kernel;
 mod later;
+mod types;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-pub(crate) use kernel::{KernelText, NotItem, ParamKind};
+pub(crate) use kernel::{KernelText, NotItem, ParamKind, ParamText};
 
 use self::later::Places;
 
@@ -25,6 +26,7 @@ pub(crate) struct Source {
     macros: BTreeSet<String>,
     /// Macros that make texts of their arguments.
     quoting: BTreeSet<String>,
+    hides_types: bool,
 }
 
 /// What a kernel and the functions that it reaches may do.
@@ -72,6 +74,7 @@ impl Source {
         reader.words(&tokens)?;
         reader.declarations(&tokens)?;
         reader.check_kernels();
+        reader.found.hides_types = reader.hides_types(&tokens);
         reader.found.macros = reader.macros.into_keys().collect();
         Ok(reader.found)
     }

@@ -206,6 +206,38 @@ fn a_kernel_that_cannot_be_called_is_refused_alone() {
 }
 
 #[test]
+fn types_that_are_hidden_are_seen() {
+    let hides = |text: &str| read(text).unwrap().hides_types();
+    for text in [
+        "kernel void f(global float *a, global const int *restrict b) { a[0] = a[0] * b[0] * 2; }",
+        "float h(global float *p, float x) { return (*p) * x; } kernel void f(global float *a) { a[0] = h(a, 2); }",
+        "typedef float real; kernel void f(global real *a) { a[0] = (real)1 * as_int(a[1]); }",
+        "#define TWICE(x) ((x) * 2)\nvoid h(void) {} kernel void f(global float *a) { global float *b = a + 1; *b = TWICE(*b); }",
+    ] {
+        assert!(!hides(text), "{text}");
+    }
+    for text in [
+        "kernel void f(global float *a) { ((global int *)a)[0] = 1; }",
+        "kernel void f(global float *a) { *(global const int *restrict)a = 1; }",
+        "kernel void f(global float *a) { (*(global int (*)[4])a)[0] = 1; }",
+        "kernel void f(global float *a) { global void *b = a; global int *c = b; c[0] = 1; }",
+        "kernel void f(global float *a) { union { float f; int i; } u; u.f = a[0]; a[1] = u.i; }",
+        "typedef global int *ints; kernel void f(global float *a) { ((ints)a)[0] = 1; }",
+        "kernel void f(global float *a, global int *b) { ((typeof(b))a)[0] = 1; }",
+        "#define INTS global int *\nkernel void f(global float *a) { ((INTS)a)[0] = 1; }",
+        "#define CAST(t, p) ((t)p)\nkernel void f(global float *a) { CAST(global int *, a)[0] = 1; }",
+        "#define TO(t, p) ((global t *)p)\nkernel void f(global float *a) { TO(int, a)[0] = 1; }",
+    ] {
+        assert!(hides(text), "{text}");
+    }
+    let options = Source::read("kernel void f(global float *a) { P[0] = 1; }", "-DP=((global int*)a)").unwrap();
+    assert!(options.hides_types());
+    let source = read("kernel void f(const global volatile unsigned int *restrict a, __global  float4*b) {}").unwrap();
+    let elements: Vec<String> = source.kernel("f").unwrap().each().iter().map(|param| param.element()).collect();
+    assert_eq!(elements, ["unsigned int", "float4"]);
+}
+
+#[test]
 fn barriers_and_groups_are_seen_in_functions_and_macros() {
     let effects = |text: &str| {
         let Effects { may_wait, may_see_groups } = read(text).unwrap().effects("f");

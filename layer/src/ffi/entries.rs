@@ -144,7 +144,7 @@ fn settings() -> &'static Report {
             Ok(Report::File(_)) if process::is_privileged() => Report::Off,
             Ok(report) => report,
             Err(text) => {
-                process::without_broken_pipes(|| watch::say(&format!("clgraph_layer: {text}\n")));
+                process::without_signals(|| watch::say(&format!("clgraph_layer: {text}\n")));
                 Report::Off
             }
         }

@@ -41,26 +41,37 @@ pub(super) fn is_privileged() -> bool {
     false
 }
 
-/// Does work that writes where nobody may read any more: then the write fails, and the program is not ended by SIGPIPE.
-pub(super) fn without_broken_pipes<T>(work: impl FnOnce() -> T) -> T {
+/// Does work that writes where nobody may read any more, or where a limit of sizes is reached: then the write fails, and the program
+/// is not ended by SIGPIPE or SIGXFSZ.
+pub(super) fn without_signals<T>(work: impl FnOnce() -> T) -> T {
     #[cfg(unix)]
     {
         // SAFETY: sets of signals are plain data; each call has its own places, and is about this thread alone.
         unsafe {
-            let (mut pipe, mut before, mut pending) = (std::mem::zeroed(), std::mem::zeroed(), std::mem::zeroed());
-            libc::sigemptyset(&raw mut pipe);
-            libc::sigaddset(&raw mut pipe, libc::SIGPIPE);
-            let waited = |pending: &mut libc::sigset_t| {
-                libc::sigpending(pending) == 0 && libc::sigismember(pending, libc::SIGPIPE) == 1
+            let set = |signals: &[libc::c_int]| {
+                let mut set = std::mem::zeroed();
+                libc::sigemptyset(&raw mut set);
+                for signal in signals {
+                    libc::sigaddset(&raw mut set, *signal);
+                }
+                set
             };
-            let had = waited(&mut pending);
-            let blocked = libc::pthread_sigmask(libc::SIG_BLOCK, &raw const pipe, &raw mut before) == 0;
+            let waits = |signal: libc::c_int| {
+                let mut pending = std::mem::zeroed();
+                libc::sigpending(&raw mut pending) == 0 && libc::sigismember(&raw const pending, signal) == 1
+            };
+            let signals = [libc::SIGPIPE, libc::SIGXFSZ];
+            let had = signals.map(waits);
+            let (all, mut before) = (set(&signals), std::mem::zeroed());
+            let blocked = libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, &raw mut before) == 0;
             let done = work();
             if blocked {
-                // The one that the work has caused is taken away, or it would come when it is not blocked any more.
-                if !had && waited(&mut pending) {
-                    let mut signal = 0;
-                    libc::sigwait(&raw const pipe, &raw mut signal);
+                // Those that the work has caused are taken away, or they would come when they are not blocked any more.
+                for (signal, had) in signals.into_iter().zip(had) {
+                    if !had && waits(signal) {
+                        let (one, mut came) = (set(&[signal]), 0);
+                        libc::sigwait(&raw const one, &raw mut came);
+                    }
                 }
                 libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
             }

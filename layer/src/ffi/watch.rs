@@ -2,6 +2,8 @@
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
+#[cfg(unix)]
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 use std::thread;
@@ -45,7 +47,7 @@ pub(super) fn record<T>(work: impl FnOnce(&mut Recorder) -> T) -> Option<T> {
         // What a panic has left half-done is not reported.
         WATCHES.store(false, Ordering::Release);
         let text = "clgraph_layer: a fault of the layer's, which the lines above tell of: there is no report\n";
-        quietly(|| process::without_broken_pipes(|| say(text)));
+        quietly(|| process::without_signals(|| say(text)));
     }
     done.flatten()
 }
@@ -71,7 +73,7 @@ pub(super) fn end() {
     let text = read(recorder, id).unwrap_or_else(|| {
         format!("clgraph_layer: there is no report of process {id}: it ended while a call was written down\n")
     });
-    process::without_broken_pipes(|| deliver(&text));
+    process::without_signals(|| deliver(&text));
 }
 
 fn deliver(text: &str) {
@@ -79,8 +81,12 @@ fn deliver(text: &str) {
         say(text);
         return;
     };
-    let written =
-        OpenOptions::new().create(true).append(true).open(file).and_then(|mut open| open.write_all(text.as_bytes()));
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    // A pipe that nobody reads is an error, and not waited for.
+    #[cfg(unix)]
+    options.custom_flags(libc::O_NONBLOCK);
+    let written = options.open(file).and_then(|mut open| open.write_all(text.as_bytes()));
     if let Err(error) = written {
         say(&format!("clgraph_layer: the report cannot be written to {}: {error}\n{text}", file.display()));
     }
@@ -104,9 +110,9 @@ fn read(recorder: &Mutex<Recorder>, process: u32) -> Option<String> {
     None
 }
 
+/// Not by its arguments: the program may have changed them, also to what is no memory any more.
 fn program() -> String {
-    let first = std::env::args_os().next().map(std::path::PathBuf::from);
-    let path = first.or_else(|| std::env::current_exe().ok());
+    let path = std::env::current_exe().ok();
     let name = path.as_deref().and_then(std::path::Path::file_name);
     name.map_or_else(|| "the program".to_owned(), |name| name.to_string_lossy().into_owned())
 }

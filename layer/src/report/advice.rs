@@ -35,9 +35,9 @@ pub(crate) fn advice(run: &Run, names: &[String]) -> Advice {
         let mut host_changed = None;
         for part in parts.by_ref().take(call.parts as usize) {
             if part.what == What::Host {
-                host_changed = Some(part.changed);
+                host_changed = Some(run.changes(part));
             }
-            if part.changed {
+            if run.changes(part) {
                 let calls = given.entry((part.what, subject)).or_default();
                 if calls.last() != Some(&number) {
                     calls.push(number);

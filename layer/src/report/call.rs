@@ -81,6 +81,21 @@ pub(crate) enum What {
     Pattern,
 }
 
+impl What {
+    /// A number of its own.
+    pub(crate) fn number(self) -> u64 {
+        match self {
+            Self::Memory => 0,
+            Self::Bytes => 1,
+            Self::Host => 2,
+            Self::Range => 3,
+            Self::Pattern => 4,
+            Self::Argument(index) => 8 + 2 * u64::from(index),
+            Self::Buffer(index) => 9 + 2 * u64::from(index),
+        }
+    }
+}
+
 /// One such thing of a call that has been made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {

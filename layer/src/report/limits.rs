@@ -4,6 +4,8 @@
 pub(crate) const CALLS: usize = 4096;
 /// Calls and their parts of all runs together.
 pub(crate) const ROOM: usize = 1 << 18;
+/// Calls, and parts, that an open run has room for when it has no calls.
+pub(crate) const OPEN: usize = 256;
 /// Different runs of a queue.
 pub(crate) const RUNS: usize = 256;
 /// Runs one after another, of which a queue knows the order.

@@ -89,6 +89,10 @@ pub(crate) struct LeftOut {
     pub(crate) calls: u64,
     /// How often handles were forgotten, because there were too many.
     pub(crate) handles: u64,
+    /// Kernels without a name, because there were too many names.
+    pub(crate) names: u64,
+    /// How often arguments were set that are too many to look at.
+    pub(crate) arguments: u64,
 }
 
 /// What is known of a process.
@@ -105,7 +109,8 @@ pub(crate) struct Recorder {
     made: u64,
     events: Map<usize, Source>,
     pub(crate) names: Vec<String>,
-    by_name: Map<String, u32>,
+    /// By a hash of the whole name.
+    by_name: Map<u64, u32>,
     room: Room,
     /// Of one call, so that each has memory.
     parts: Vec<(What, u32)>,
@@ -305,15 +310,17 @@ impl Recorder {
     }
 
     pub(crate) fn kernel_was_made(&mut self, kernel: usize, name: &[u8], program: usize) {
-        let name = String::from_utf8_lossy(&name[..name.len().min(limits::NAME)]).into_owned();
-        let next = self.names.len();
-        let name = self.by_name.get(&name).copied().or_else(|| {
+        // Long names may differ at their ends only.
+        let (whole, next) = (mix_bytes(0, name), self.names.len());
+        let known = self.by_name.get(&whole).copied();
+        let name = known.or_else(|| {
             (next < limits::NAMES).then(|| {
-                self.names.push(name.clone());
-                self.by_name.insert(name, next as u32);
+                self.names.push(String::from_utf8_lossy(&name[..name.len().min(limits::NAME)]).into_owned());
+                self.by_name.insert(whole, next as u32);
                 next as u32
             })
         });
+        self.left_out.names += u64::from(name.is_none());
         let made = Kernel { name, program, arguments: Vec::new() };
         bounded(limits::KERNELS, &mut self.kernels, kernel, made, &mut self.left_out.handles);
     }
@@ -343,6 +350,7 @@ impl Recorder {
     fn set(&mut self, kernel: usize, index: u32, argument: (bool, u64)) {
         let index = index as usize;
         if index >= limits::ARGUMENTS {
+            self.left_out.arguments += 1;
             return;
         }
         if !self.kernels.contains_key(&kernel) {

@@ -86,11 +86,13 @@ impl Open {
         self.calls.len() + self.parts.len()
     }
 
-    /// Is as new, with the memory that it has.
+    /// Is as new, with the memory that it has, unless that is much: there may be many queues and threads.
     fn clear(&mut self) {
         let (mut calls, mut parts) = (std::mem::take(&mut self.calls), std::mem::take(&mut self.parts));
         calls.clear();
         parts.clear();
+        calls.shrink_to(limits::OPEN);
+        parts.shrink_to(limits::OPEN);
         *self = Self { calls, parts, ..Self::default() };
     }
 }
@@ -110,6 +112,9 @@ pub(crate) struct Run {
     pub(crate) kept: u64,
     pub(crate) repeats: Option<Loop>,
     pub(crate) count: u64,
+    /// What all parts of the first one were, and whether all others had the same.
+    whole: u64,
+    same: bool,
     /// Nanoseconds in the calls: of the first time, which compiles and allocates, and of all others.
     pub(crate) first: u64,
     pub(crate) others: u64,
@@ -130,6 +135,8 @@ impl Run {
             kept: open.calls.len() as u64,
             repeats: repeats::find(&sequence),
             count: 0,
+            whole: 0,
+            same: true,
             first: 0,
             others: 0,
             callbacks: 0,
@@ -148,6 +155,11 @@ impl Run {
         }
         self.callbacks += open.callbacks;
         let makes = self.count == 1;
+        let whole = open.parts.iter().fold(0, |hash, part| mix(mix(hash, u64::from(part.hash)), part.what.number()));
+        if makes {
+            self.whole = whole;
+        }
+        self.same &= self.whole == whole;
         let starts = |calls: &[Call]| -> Vec<usize> {
             let each = calls.iter().scan(0, |at, call| Some(std::mem::replace(at, *at + call.parts as usize)));
             each.collect()
@@ -177,6 +189,22 @@ impl Run {
 
     fn cost(&self) -> usize {
         self.calls.len() + self.parts.len()
+    }
+
+    /// Whether a part was not the same each time. Where a run came several times, turns of a loop in it may differ, and do so in the
+    /// same way each time.
+    pub(crate) fn changes(&self, part: &Part) -> bool {
+        part.changed && !self.is_same()
+    }
+
+    /// Whether it came several times, and was the same each time.
+    pub(crate) fn is_same(&self) -> bool {
+        self.count > 1 && self.same
+    }
+
+    /// Whether the turns of a loop in it are the same.
+    pub(crate) fn turns_are_same(&self) -> bool {
+        !self.parts.iter().any(|part| part.changed)
     }
 
     /// The number of a call among all calls of the run; the first is 1.

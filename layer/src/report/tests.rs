@@ -308,6 +308,49 @@ fn threads_have_runs_of_their_own() {
     "#]]);
 }
 
+/// Turns of a loop may differ where the run as a whole does not.
+#[test]
+fn a_run_with_a_loop_that_is_the_same_each_time_can_be_captured_as_it_is() {
+    let report = |rounds: &[u64]| {
+        let mut program = Program::new();
+        for first in rounds {
+            for memory in 0..3 {
+                let parts = &[(What::Memory, first + memory), (What::Host, 5000)];
+                program.enqueue(Enqueued { parts, ..command("clEnqueueWriteBuffer", Kind::Write) });
+            }
+            program.finish();
+        }
+        program.report()
+    };
+    let same = report(&[1, 1, 1, 1]);
+    assert!(same.contains("It can be captured as it is.") && !same.contains("in a row"), "{same}");
+    assert!(same.contains("the same memory of the program each time"), "{same}");
+    let other = report(&[1, 1, 2, 1]);
+    assert!(
+        other.contains("Each submission has to give:") && other.contains("Call 1 comes 3 times in a row"),
+        "{other}"
+    );
+}
+
+/// Names that are cut for the report are told apart all the same, and what is left out is said.
+#[test]
+fn long_names_and_late_arguments() {
+    let mut program = Program::new();
+    let long = "x".repeat(300);
+    for (handle, end) in [(300, "a"), (400, "b")] {
+        program.recorder.kernel_was_made(handle, format!("{long}{end}").as_bytes(), 9);
+    }
+    for kernel in [300, 400, 300] {
+        program.launch(kernel, 64);
+        program.launch(kernel, 64);
+        program.finish();
+    }
+    program.recorder.argument_was_set(300, 130, Ok(&[1, 2]));
+    let text = program.report();
+    assert!(text.contains("6 calls in 3 runs") && text.contains("2 times;"), "{text}");
+    assert!(text.contains("arguments from 128 on were set, 1 time"), "{text}");
+}
+
 #[test]
 fn a_wait_ends_what_the_thread_has_on_other_queues() {
     let mut program = Program::new();
@@ -452,6 +495,8 @@ fn tables_are_bounded() {
         48 more queues: 48 calls
         note: 21 calls are left out: there were too many queues, or too many threads at once
         note: kernels and memory objects were too many to know all by their handles, 26 times: changes may be told that were none
+        note: 192 514 kernels are not told apart by name: there were too many names
+        note: arguments from 128 on were set, 196 608 times: whether they changed is not looked at
     "#]]);
 }
 

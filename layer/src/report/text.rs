@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::advice::{advice, subject};
 use super::call::Kind;
+use super::limits;
 use super::recorder::{Queue, Recorder};
 use super::runs::{End, Run};
 
@@ -115,7 +116,7 @@ fn tell_run(text: &mut String, number: usize, run: &Run, names: &[String], in_cy
         }
         let _ = writeln!(text, "    Its first {} were looked at one by one:", plural(run.kept, "call", "calls"));
     }
-    if let Some(found) = &run.repeats {
+    if let Some(found) = run.repeats.as_ref().filter(|_| run.turns_are_same() || !run.is_same()) {
         let (first, last) = (found.places.start + 1, found.places.start + found.body);
         let (turns, more) = (grouped(found.turns() as u64), if run.kept < run.total { " or more" } else { "" });
         let which = if found.body == 1 {
@@ -272,6 +273,17 @@ fn notes(recorder: &Recorder) -> Vec<String> {
         notes.push(format!(
             "kernels and memory objects were too many to know all by their handles, {times}: changes may be told that were \
              none"
+        ));
+    }
+    if left_out.names > 0 {
+        let kernels = plural(left_out.names, "kernel is", "kernels are");
+        notes.push(format!("{kernels} not told apart by name: there were too many names"));
+    }
+    if left_out.arguments > 0 {
+        let times = plural(left_out.arguments, "time", "times");
+        notes.push(format!(
+            "arguments from {} on were set, {times}: whether they changed is not looked at",
+            limits::ARGUMENTS
         ));
     }
     if recorder.refused {

@@ -407,6 +407,11 @@ int main(int argc, char **argv) {
     else {
         objects all = make();
         if (strcmp(use, "same") == 0) same(all, 1000);
+        else if (strcmp(use, "arguments") == 0) {
+            /* The program's own to change, also to what is no memory. */
+            same(all, 10);
+            argv[0] = argv[1] = (char *)(uintptr_t)16;
+        }
         else if (strcmp(use, "changing") == 0) changing(all);
         else if (strcmp(use, "obstacles") == 0) obstacles(all);
         else if (strcmp(use, "waits") == 0) waits(all);

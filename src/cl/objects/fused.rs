@@ -12,7 +12,7 @@ use crate::cl::objects::program_builder::ProgramBuilder;
 use crate::cl::objects::program_source::NotRewritten;
 use crate::error::{Error, ProgramError};
 use crate::opencl_c::fused::{FusedKernel, Way, each_item, fused, name};
-use crate::opencl_c::source::{KernelText, NotItem};
+use crate::opencl_c::source::{KernelText, NotItem, ParamText};
 use crate::quirks;
 
 /// Why a launch is not fused.
@@ -71,6 +71,15 @@ pub(crate) struct Item<'a> {
     pub(crate) text: &'a KernelText,
     /// Whether it may ask how its range is divided into work-groups.
     pub(crate) may_see_groups: bool,
+    /// Whether the program may touch memory by another type than that of the parameter.
+    hides_types: bool,
+}
+
+impl Item<'_> {
+    /// Returns the type by which the kernel touches the memory that a parameter is given, as text; None if there may be several.
+    pub(crate) fn element(&self, param: &ParamText) -> Option<String> {
+        (!self.hides_types).then(|| param.element())
+    }
 }
 
 impl Kernel {
@@ -88,7 +97,8 @@ impl Kernel {
         if quirks::most_arguments_of_functions(device.caps()).is_some_and(|most| count > most) {
             return Err(NotFused::Arguments(count));
         }
-        Ok(Item { text, may_see_groups: of.source.effects(self.name()).may_see_groups })
+        let may_see_groups = of.source.effects(self.name()).may_see_groups;
+        Ok(Item { text, may_see_groups, hides_types: of.source.hides_types() })
     }
 }
 

@@ -15,7 +15,7 @@ use crate::cl::objects::program::Program;
 use crate::command::{Arg, Command, ControlKind, Grid};
 use crate::graph::{Binding, Flat, FusedChain, Tables};
 use crate::ir::{Body, ById, NodeId, Span};
-use crate::lower::{self, Chain, Chains, EachItem, Need, Piece, Uses};
+use crate::lower::{self, Chain, Chains, EachItem, Need, Piece, Pointer, Uses};
 use crate::opencl_c::fused::{Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, ONE_ITEM, Way};
 use crate::opencl_c::source::ParamKind;
 use crate::quirks;
@@ -99,8 +99,8 @@ pub(in crate::exec) struct LaidChain {
     /// The arguments of the node.
     pub(in crate::exec) args: Span,
     pub(in crate::exec) each_item: bool,
-    /// Whether a compiler may take some memory for constant.
-    pub(in crate::exec) has_constant: bool,
+    /// Whether other memory could divide it: a compiler may take some for constant, or launches touch memory by several types.
+    pub(in crate::exec) depends_on_memory: bool,
     pub(in crate::exec) launches: Vec<LaidLaunch>,
     /// By argument of the fused kernel: how many arguments and sizes of launches it is.
     pub(in crate::exec) sharers: Vec<u32>,
@@ -113,8 +113,8 @@ pub(in crate::exec) struct LaidLaunch {
     pub(in crate::exec) args: Vec<u32>,
     /// Offset, global size and local size: arguments of the fused kernel, or written in its text.
     pub(in crate::exec) range: [[FusedArg; 3]; 3],
-    /// The arguments that a compiler may take for constant memory.
-    pub(in crate::exec) constant: SmallVec<[u32; 2]>,
+    /// The arguments that are memory.
+    pub(in crate::exec) pointers: SmallVec<[Pointer<u32>; 4]>,
     /// Whether the kernel may ask how its range is divided.
     pub(in crate::exec) may_see_groups: bool,
 }
@@ -267,7 +267,7 @@ struct Fusing<'a> {
     pieces: FxHashMap<NodeId, Piece>,
     /// By number of the pieces.
     programs: Vec<&'a Program>,
-    /// The types of values.
+    /// The types of values, and of what is in memory.
     types: Vec<String>,
     /// The ranges of launches that work-items may do on their own, with the number of dimensions.
     ranges: FxHashMap<(u32, [[usize; 3]; 3]), usize>,
@@ -310,23 +310,20 @@ impl<'a> Fusing<'a> {
     ) -> Result<Piece, WhyNotFused> {
         let Fits { item, items, in_turn, sizes, uses } = fits(self.tables, self.device, self.form, node)?;
         let mut needs = Vec::with_capacity(args.len());
-        let mut constant = Vec::new();
+        let mut pointers = Vec::new();
         if args.len() != item.text.each().len() {
             return Err(WhyNotFused::Argument { kernel: kernel.name().to_owned(), argument: args.len() });
         }
         for (argument, (arg, param)) in args.iter().zip(item.text.each()).enumerate() {
             needs.push(match (arg, param.kind) {
                 (Arg::Memory(view), ParamKind::Global { is_constant }) => {
-                    constant.extend(is_constant.then_some(*view));
+                    let element = item.element(param).map(|element| self.number_of(element));
+                    pointers.push(Pointer { to: *view, is_constant, element });
                     Need::Memory(*view)
                 }
                 (Arg::Value(bytes), ParamKind::Value) => {
-                    let known = self.types.iter().position(|known| *known == param.type_text);
-                    let number = known.unwrap_or_else(|| {
-                        self.types.push(param.type_text.clone());
-                        self.types.len() - 1
-                    });
-                    Need::Value(number, self.tables.ir.bytes(*bytes).to_vec())
+                    let number = self.number_of(param.type_text.clone());
+                    Need::Value(number as usize, self.tables.ir.bytes(*bytes).to_vec())
                 }
                 _ => return Err(WhyNotFused::Argument { kernel: kernel.name().to_owned(), argument }),
             });
@@ -348,7 +345,17 @@ impl<'a> Fusing<'a> {
             self.programs.push(kernel.program());
             self.programs.len() - 1
         });
-        Ok(Piece { program, needs, shares, constant, in_turn, each_item })
+        Ok(Piece { program, needs, shares, pointers, in_turn, each_item })
+    }
+
+    /// Returns the number of a type.
+    fn number_of(&mut self, type_text: String) -> u32 {
+        let known = self.types.iter().position(|known| *known == type_text);
+        let number = known.unwrap_or_else(|| {
+            self.types.push(type_text);
+            self.types.len() - 1
+        });
+        number as u32
     }
 
     /// Builds the fused kernels of chains. Returns them with the arguments of each; None for a chain that stays as it is.
@@ -465,8 +472,12 @@ impl<'a> Fusing<'a> {
         chain.places.iter().flatten().for_each(|place| sharers[*place as usize] += 1);
         let launches = chain.launches.iter().zip(self.kernel(chain).launches);
         let launches: Vec<LaidLaunch> = launches.map(|(node, launch)| self.laid_launch(*node, launch)).collect();
-        let has_constant = launches.iter().any(|launch| !launch.constant.is_empty());
-        LaidChain { node: new, args, each_item: chain.each_item, has_constant, launches, sharers }
+        let mut pointers = launches.iter().flat_map(|launch| &launch.pointers);
+        let first = pointers.clone().next().and_then(|pointer| pointer.element);
+        let depends =
+            |pointer: &Pointer<u32>| pointer.is_constant || pointer.element.is_none() || pointer.element != first;
+        let depends_on_memory = pointers.any(depends);
+        LaidChain { node: new, args, each_item: chain.each_item, depends_on_memory, launches, sharers }
     }
 
     fn laid_launch(&self, node: NodeId, FusedLaunch { args, range, .. }: FusedLaunch) -> LaidLaunch {
@@ -475,14 +486,17 @@ impl<'a> Fusing<'a> {
             // Arguments of launches are parameters.
             FusedArg::Number(_) => 0,
         };
-        let (mut constant, mut may_see_groups) = (SmallVec::new(), true);
+        let (mut pointers, mut may_see_groups) = (SmallVec::new(), true);
         if let Ok(item) = self.kernel_of(node).item(self.device) {
-            let is_constant = |kind| matches!(kind, ParamKind::Global { is_constant: true });
-            let all = (0..).zip(item.text.each()).filter(|(_, param)| is_constant(param.kind));
-            constant.extend(all.map(|(at, _)| at));
+            let known = |element: &String| self.types.iter().position(|known| known == element);
+            pointers.extend((0..).zip(item.text.each()).filter_map(|(to, param)| {
+                let ParamKind::Global { is_constant } = param.kind else { return None };
+                let element = item.element(param).as_ref().and_then(known).map(|number| number as u32);
+                Some(Pointer { to, is_constant, element })
+            }));
             may_see_groups = item.may_see_groups;
         }
-        LaidLaunch { node, args: args.iter().map(param).collect(), range, constant, may_see_groups }
+        LaidLaunch { node, args: args.iter().map(param).collect(), range, pointers, may_see_groups }
     }
 
     /// Returns how the fused kernel of a chain is launched. None if the driver takes fewer work-items in a work-group than it has.

@@ -28,8 +28,15 @@ impl ExecutableState {
         let (mut form, base) = match built {
             Ok(built) => built,
             Err((state, why)) => {
-                self.tier = Tier::Ended(state, why);
                 self.autotuner.withdraw_unless_taken();
+                self.tier = match std::mem::take(&mut self.tier) {
+                    // It was there once: another update may make it fit again.
+                    Tier::Building(again) if again.losses > 0 => {
+                        self.autotuner.watch();
+                        Tier::Waiting(again.after_loss(self.autotuner.spent(), why))
+                    }
+                    _ => Tier::Ended(state, why),
+                };
                 return;
             }
         };

@@ -21,7 +21,7 @@ use crate::exec::update::transaction::apply_to_object;
 use crate::graph::edit::undo::Edit;
 use crate::graph::{Index, Tables, Writer};
 use crate::ir::{ById, NodeId, Span, ViewId};
-use crate::lower::{Together, Uses};
+use crate::lower::{Pointer, Together, Uses};
 use crate::opencl_c::fused::FusedArg;
 use crate::report::WhyNotFused;
 
@@ -387,17 +387,21 @@ fn change(
             }
         }
     }
-    let depends = laid.each_item || laid.has_constant;
+    let depends = laid.each_item || laid.depends_on_memory;
     Ok(depends && (changed.memory || changed.promise || changed.grid.is_some()))
 }
 
 /// Checks that the launches of a chain would be one with the memory and ranges that they have now. Returns the range of the first.
 fn holds(laid: &LaidChain, main: &Tables) -> Result<Option<Grid>, Unfit> {
     let (mut together, mut first) = (Together::default(), None);
-    for LaidLaunch { node, constant, .. } in &laid.launches {
+    for LaidLaunch { node, pointers, .. } in &laid.launches {
         let Command::Kernel { args, grid, .. } = main.ir.command(*node) else { continue };
         let args = main.ir.args(*args);
-        let constant: Vec<ViewId> = constant.iter().filter_map(|at| args.get(*at as usize)?.view()).collect();
+        let now = |pointer: &Pointer<u32>| {
+            let to = args.get(pointer.to as usize)?.view()?;
+            Some(Pointer { to, is_constant: pointer.is_constant, element: pointer.element })
+        };
+        let pointers: Vec<Pointer<ViewId>> = pointers.iter().filter_map(now).collect();
         let uses = if laid.each_item { Uses::of(&main.ir, *node) } else { None };
         if laid.each_item && *first.get_or_insert(*grid) != *grid {
             return Err(Unfit::new(
@@ -405,7 +409,7 @@ fn holds(laid: &LaidChain, main: &Tables) -> Result<Option<Grid>, Unfit> {
                 "its range, which is not that of the other launches of its fused kernel any more",
             ));
         }
-        if uses.is_some() != laid.each_item || !together.takes(&main.ir, *node, &constant, uses.as_ref()) {
+        if uses.is_some() != laid.each_item || !together.takes(&main.ir, *node, &pointers, uses.as_ref()) {
             return Err(Unfit::new(*node, "its memory to what another launch of its fused kernel uses"));
         }
     }

@@ -34,6 +34,14 @@ pub(crate) struct ParamText {
     pub(crate) kind: ParamKind,
 }
 
+impl ParamText {
+    /// Returns the type of what a pointer points to, without qualifiers. Different texts may be one type.
+    pub(crate) fn element(&self) -> String {
+        let is_plain = |word: &&str| !QUALIFIERS.contains(word) && !RESTRICT.contains(word);
+        self.type_text.split(|c: char| c == '*' || c.is_whitespace()).filter(is_plain).collect::<Vec<_>>().join(" ")
+    }
+}
+
 /// What a parameter takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ParamKind {
@@ -76,7 +84,7 @@ pub(crate) enum NotItem {
 }
 
 /// Words for pointers whose memory is reached by no other one.
-const RESTRICT: [&str; 3] = ["restrict", "__restrict", "__restrict__"];
+pub(super) const RESTRICT: [&str; 3] = ["restrict", "__restrict", "__restrict__"];
 
 impl fmt::Display for NotItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -237,10 +237,13 @@ unsafe fn all_made(program: cl_program, room: cl_uint, kernels: *const cl_kernel
         return;
     }
     for at in 0..count.min(room as usize) {
-        let mut name = [0_u8; 256];
         // SAFETY: the driver has written that many.
         let kernel = unsafe { kernels.add(at).read() };
-        // SAFETY: a kernel that was just made, and room for its name.
+        let mut len = 0;
+        // SAFETY: a kernel that was just made, and a place for the length of its name.
+        let status = unsafe { ask(kernel, CL_KERNEL_FUNCTION_NAME, 0, ptr::null_mut(), &raw mut len) };
+        let mut name = vec![0_u8; if status == CL_SUCCESS { len } else { 0 }];
+        // SAFETY: the same, and room for its name.
         let status =
             unsafe { ask(kernel, CL_KERNEL_FUNCTION_NAME, name.len(), name.as_mut_ptr().cast(), ptr::null_mut()) };
         let name =
