@@ -37,8 +37,8 @@ pub(crate) struct ParamText {
 impl ParamText {
     /// Returns the type of what a pointer points to, without qualifiers. Different texts may be one type.
     pub(crate) fn element(&self) -> String {
-        let is_plain = |word: &&str| !QUALIFIERS.contains(word) && !RESTRICT.contains(word);
-        self.type_text.split(|c: char| c == '*' || c.is_whitespace()).filter(is_plain).collect::<Vec<_>>().join(" ")
+        let is_of_type = |word: &&str| !word.is_empty() && !OF_POINTERS.contains(word) && !RESTRICT.contains(word);
+        self.type_text.split(|c: char| c == '*' || c.is_whitespace()).filter(is_of_type).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -82,6 +82,9 @@ pub(crate) enum NotItem {
     /// It has an attribute that clgraph does not know.
     Attribute(String),
 }
+
+/// Words before a type that say where it is, or what is done with it.
+const OF_POINTERS: [&str; 5] = ["global", "__global", "const", "__const", "volatile"];
 
 /// Words for pointers whose memory is reached by no other one.
 pub(super) const RESTRICT: [&str; 3] = ["restrict", "__restrict", "__restrict__"];

@@ -5,8 +5,8 @@ use crate::opencl_c::source::{Piece, Reader, Source};
 use crate::opencl_c::tokens::{Token, TokenKind};
 use crate::opencl_c::words::QUALIFIERS;
 
-/// Words behind which a type can be anything.
-const ANY: [&str; 5] = ["union", "typeof", "__typeof", "__typeof__", "may_alias"];
+/// Words behind which a type can be anything. (Sources with `typeof` are not read.)
+const ANY: [&str; 2] = ["union", "may_alias"];
 
 impl Source {
     /// Returns whether it may touch memory by another type than that of a parameter.
