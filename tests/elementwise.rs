@@ -371,7 +371,7 @@ fn wrong_promises_are_refused() {
     assert!(matches!(refused, Err(Error::Build(error)) if matches!(*error.cause, BuildCause::Elementwise { .. })));
 }
 
-/// Rule Z1: launches that touch the same bytes by several types are not one, because compilers may then change the order of what
+/// Rules Z1, Z8: launches that touch the same bytes by several types are not one, because compilers may then change the order of what
 /// they do. Intel's does.
 #[test]
 fn the_same_bytes_by_several_types_are_those_of_launches_one_by_one() {

@@ -309,7 +309,7 @@ fn constant_memory_divides() {
     assert_eq!(graph.launches(1024), [[b, c], [d, e]]);
 }
 
-/// Rule Z1: launches that touch the same bytes by several types are not one kernel, in which a compiler may change their order.
+/// Rules Z1, Z8: launches that touch the same bytes by several types are not one kernel, in which a compiler may change their order.
 #[test]
 fn types_divide() {
     let mut graph = Written::new(2);
