@@ -10,6 +10,7 @@
 //! - [`ffi`]: what loaders call, the wrappers, the end of the process. All unsafe code is there. Its page has the rules that
 //!   keep a stranger's process as it is.
 
+mod command_buffer;
 mod ffi;
 mod report;
 mod settings;

@@ -5,11 +5,12 @@ mod common;
 
 use std::process::Command;
 
-use common::{REPORT, compiled, layer, run};
+use common::{REPORT, SERVES, compiled, layer, run};
 
-fn loader(what: &str, report: Option<&str>) -> common::Said {
+fn loader(what: &str, serves: &str, report: Option<&str>) -> common::Said {
     let mut command = Command::new(compiled("loader.c", &["-ldl"]));
-    let said = run(command.arg(layer()).arg(what).env_remove(REPORT).envs(report.map(|value| (REPORT, value))));
+    command.arg(layer()).arg(what).env(SERVES, serves).env_remove(REPORT);
+    let said = run(command.envs(report.map(|value| (REPORT, value))));
     assert_eq!(said.out, "ok\n");
     said
 }
@@ -17,14 +18,17 @@ fn loader(what: &str, report: Option<&str>) -> common::Said {
 /// Rule L2: for tables of any length, nothing is called at initialization, and no thread is started.
 #[test]
 fn without_a_mode_nothing_is_wrapped() {
-    let said = loader("nothing", None);
+    let said = loader("entries", "never", None);
     assert_eq!(said.error, "");
 }
 
 /// Rules L2, L4: for tables of any length; what is behind a table is not read.
 #[test]
 fn wrappers_pass_calls_on_as_they_are() {
-    let said = loader("report", Some("1"));
+    for report in [None, Some("1")] {
+        loader("entries", "always", report);
+    }
+    let said = loader("entries", "never", Some("1"));
     assert!(said.error.contains("Nothing was enqueued.\n"), "{}", said.error);
     assert!(said.error.contains("note: the layer is loaded once"), "{}", said.error);
 }
@@ -32,20 +36,20 @@ fn wrappers_pass_calls_on_as_they_are() {
 /// Rule L4.
 #[test]
 fn what_loaders_do_wrong_is_refused() {
-    loader("wrong", None);
-    loader("wrong", Some("1"));
+    loader("wrong", "always", None);
+    loader("wrong", "always", Some("1"));
 }
 
 #[test]
 fn the_library_stays_when_a_loader_closes_it() {
-    let said = loader("closed", Some("1"));
+    let said = loader("closed", "always", Some("1"));
     assert!(said.error.contains("\nnote: 1 call failed"), "{}", said.error);
 }
 
 /// Rule L5: children have reports of their own, whatever a thread of the parent's did when they began.
 #[test]
 fn forked_children_have_reports_of_their_own() {
-    let said = loader("forks", Some("1"));
+    let said = loader("forks", "always", Some("1"));
     let reports: Vec<&str> = said.error.split("clgraph_layer: what ").skip(1).collect();
     let [grandchild, child, parent] = *reports else { panic!("{}", said.error) };
     assert!(grandchild.contains("queue 1 (in order): 40 calls in 1 run\n"), "{grandchild}");

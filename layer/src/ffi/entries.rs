@@ -11,8 +11,8 @@ use opencl_sys::{
     cl_properties, cl_uint,
 };
 
-use super::{observe, process, quietly, targets, watch};
-use crate::settings::{self, Report};
+use super::{command_buffer, observe, process, quietly, targets, watch};
+use crate::settings::{Report, Serves, Settings};
 
 const CL_LAYER_API_VERSION: cl_uint = 0x4240;
 const CL_LAYER_NAME: cl_uint = 0x4241;
@@ -110,8 +110,9 @@ unsafe fn init(
     if target.is_null() || count_ret.is_null() || table_ret.is_null() {
         return CL_INVALID_VALUE;
     }
-    let report = settings();
-    let entries = if *report == Report::Off {
+    let settings = settings();
+    let (serves, reports) = (settings.serves != Serves::Never, settings.report != Report::Off);
+    let entries = if !serves && !reports {
         // Nothing is wrapped, for any number of loaders.
         0
     } else {
@@ -120,10 +121,17 @@ unsafe fn init(
             watch::record(|recorder| recorder.refused = true);
             return CL_INVALID_OPERATION;
         }
-        // SAFETY: the loader's table.
-        let entries = unsafe { targets::take(count as usize, target, &observe::wrappers()) };
-        watch::begin(report);
-        process::at_end_and_in_children(watch::ended, watch::forked);
+        let observers = if reports { observe::wrappers() } else { Vec::new() };
+        let wrappers = if serves { command_buffer::wrappers() } else { Vec::new() };
+        // SAFETY: the loader's table; wrappers with their places.
+        let entries = unsafe { targets::take(count as usize, target, &observers, &wrappers) };
+        if serves {
+            command_buffer::begin(settings.serves, settings.version);
+        }
+        if reports {
+            watch::begin(&settings.report);
+            process::at_end_and_in_children(watch::ended, watch::forked);
+        }
         entries
     };
     // SAFETY: the loader's places.
@@ -135,18 +143,18 @@ unsafe fn init(
 }
 
 /// Returns what the environment asked for when it was read: once.
-fn settings() -> &'static Report {
-    static SETTINGS: OnceLock<Report> = OnceLock::new();
+fn settings() -> &'static Settings {
+    static SETTINGS: OnceLock<Settings> = OnceLock::new();
     SETTINGS.get_or_init(|| {
-        let value = std::env::var_os(settings::REPORT);
-        let read = settings::report(value.as_deref(), std::env::current_dir().ok().as_deref());
-        match read {
-            Ok(Report::File(_)) if process::is_privileged() => Report::Off,
-            Ok(report) => report,
-            Err(text) => {
-                process::without_signals(|| watch::say(&format!("clgraph_layer: {text}\n")));
-                Report::Off
-            }
+        let variable = |name: &str| std::env::var_os(name);
+        let folder = std::env::current_dir().ok();
+        let (mut settings, faults) = Settings::read(variable, folder.as_deref());
+        if matches!(settings.report, Report::File(_)) && process::is_privileged() {
+            settings.report = Report::Off;
         }
+        for fault in faults {
+            process::without_signals(|| watch::say(&format!("clgraph_layer: {fault}\n")));
+        }
+        settings
     })
 }

@@ -14,6 +14,7 @@
 //!   back here.
 //! - No object gets a reference, no thread is started, and initialization calls nothing of the loader.
 
+mod command_buffer;
 mod entries;
 mod observe;
 mod process;

@@ -59,25 +59,34 @@ MANY(12)
         EIGHT_OF(n##7)
 static const function DRIVER[] = {MANY_OF(10) MANY_OF(11) MANY_OF(12)};
 
-/* The functions that the layer looks at, with the number of their arguments, and whether they return an object. */
+/* Why a function is wrapped: for the report, or for command buffers. */
+enum { REPORTS = 1, SERVES = 2 };
+static int mode;
+
+/* The functions that the layer wraps, with the number of their arguments, whether they return an object, and why. */
 static const struct {
     const char *name;
     size_t offset;
-    int arguments, object;
+    int arguments, object, modes;
 } LOOKED_AT[] = {
-#define LOOKS(name, arguments, object) {#name, offsetof(cl_icd_dispatch, name), arguments, object}
+#define WRAPS(name, arguments, object, modes) {#name, offsetof(cl_icd_dispatch, name), arguments, object, modes}
+#define LOOKS(name, arguments, object) WRAPS(name, arguments, object, REPORTS)
+    WRAPS(clGetPlatformInfo, 5, 0, SERVES),
+    WRAPS(clGetDeviceInfo, 5, 0, SERVES),
+    WRAPS(clRetainEvent, 1, 0, SERVES),
+    WRAPS(clReleaseEvent, 1, 0, SERVES),
     LOOKS(clCreateCommandQueue, 4, 1),
     LOOKS(clRetainCommandQueue, 1, 0),
     LOOKS(clReleaseCommandQueue, 1, 0),
     LOOKS(clCreateBuffer, 5, 1),
     LOOKS(clCreateImage2D, 8, 1),
     LOOKS(clCreateImage3D, 10, 1),
-    LOOKS(clCreateKernel, 3, 1),
-    LOOKS(clCreateKernelsInProgram, 4, 0),
-    LOOKS(clSetKernelArg, 4, 0),
+    WRAPS(clCreateKernel, 3, 1, REPORTS | SERVES),
+    WRAPS(clCreateKernelsInProgram, 4, 0, REPORTS | SERVES),
+    WRAPS(clSetKernelArg, 4, 0, REPORTS | SERVES),
     LOOKS(clWaitForEvents, 2, 0),
-    LOOKS(clGetEventInfo, 5, 0),
-    LOOKS(clGetEventProfilingInfo, 5, 0),
+    WRAPS(clGetEventInfo, 5, 0, REPORTS | SERVES),
+    WRAPS(clGetEventProfilingInfo, 5, 0, REPORTS | SERVES),
     LOOKS(clFinish, 1, 0),
     LOOKS(clEnqueueReadBuffer, 9, 0),
     LOOKS(clEnqueueWriteBuffer, 9, 0),
@@ -96,7 +105,7 @@ static const struct {
     LOOKS(clEnqueueMarker, 2, 0),
     LOOKS(clEnqueueWaitForEvents, 3, 0),
     LOOKS(clEnqueueBarrier, 1, 0),
-    LOOKS(clGetExtensionFunctionAddress, 1, 1),
+    WRAPS(clGetExtensionFunctionAddress, 1, 1, REPORTS | SERVES),
     LOOKS(clEnqueueAcquireGLObjects, 6, 0),
     LOOKS(clEnqueueReleaseGLObjects, 6, 0),
     LOOKS(clEnqueueAcquireD3D10ObjectsKHR, 6, 0),
@@ -113,7 +122,7 @@ static const struct {
     LOOKS(clEnqueueMigrateMemObjects, 7, 0),
     LOOKS(clEnqueueMarkerWithWaitList, 4, 0),
     LOOKS(clEnqueueBarrierWithWaitList, 4, 0),
-    LOOKS(clGetExtensionFunctionAddressForPlatform, 2, 1),
+    WRAPS(clGetExtensionFunctionAddressForPlatform, 2, 1, REPORTS | SERVES),
     LOOKS(clEnqueueAcquireD3D11ObjectsKHR, 6, 0),
     LOOKS(clEnqueueReleaseD3D11ObjectsKHR, 6, 0),
     LOOKS(clEnqueueAcquireDX9MediaSurfacesKHR, 6, 0),
@@ -127,8 +136,8 @@ static const struct {
     LOOKS(clEnqueueSVMMemFill, 8, 0),
     LOOKS(clEnqueueSVMMap, 8, 0),
     LOOKS(clEnqueueSVMUnmap, 5, 0),
-    LOOKS(clSetKernelArgSVMPointer, 3, 0),
-    LOOKS(clCloneKernel, 2, 1),
+    WRAPS(clSetKernelArgSVMPointer, 3, 0, REPORTS | SERVES),
+    WRAPS(clCloneKernel, 2, 1, REPORTS | SERVES),
     LOOKS(clEnqueueSVMMigrateMem, 8, 0),
     LOOKS(clCreateBufferWithProperties, 6, 1),
     LOOKS(clCreateImageWithProperties, 7, 1),
@@ -169,7 +178,7 @@ static function *table_of(int count) {
 
 static int looks_at(int place) {
     for (int i = 0; i < LOOKED; i++)
-        if (LOOKED_AT[i].offset / sizeof(function) == (size_t)place) return 1;
+        if (LOOKED_AT[i].offset / sizeof(function) == (size_t)place) return (LOOKED_AT[i].modes & mode) != 0;
     return 0;
 }
 
@@ -185,7 +194,27 @@ static void call(function wrapper, int place, int arguments, int object) {
     for (int i = 0; i < arguments; i++) CHECK((uint32_t)given[i] == (uint32_t)(w + i));
 }
 
-static void with_table(int count, int reports, int newer) {
+/* Calls each wrapper, and returns how many there are. What reads a name is not called with what is none. */
+static int call_all(const function *wrappers, int count) {
+    int there = 0;
+    for (int i = 0; i < LOOKED; i++) {
+        int place = (int)(LOOKED_AT[i].offset / sizeof(function));
+        if (place >= count || !looks_at(place)) continue;
+        there++;
+        if ((mode & SERVES) != 0 && strncmp(LOOKED_AT[i].name, "clGetExtensionFunction", 22) == 0) {
+            answer = 0;
+            const char *name = "clNoSuchFunction";
+            int last = LOOKED_AT[i].arguments - 1;
+            CHECK(wrappers[place](last == 0 ? (intptr_t)name : 7, (intptr_t)name, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) == 0);
+            CHECK(called_place == place && given[last] == (intptr_t)name);
+        } else {
+            call(wrappers[place], place, LOOKED_AT[i].arguments, LOOKED_AT[i].object);
+        }
+    }
+    return there;
+}
+
+static void with_table(int count, int newer) {
     function *table = table_of(count);
     const function *wrappers = NULL;
     cl_uint entries = 12345;
@@ -197,45 +226,35 @@ static void with_table(int count, int reports, int newer) {
     CHECK(calls == 0 && threads() == before);
     int wrapped = 0;
     for (int place = 0; place < (int)entries; place++) {
-        CHECK((wrappers[place] != NULL) == (reports && looks_at(place)));
+        CHECK((wrappers[place] != NULL) == looks_at(place));
         wrapped += wrappers[place] != NULL;
     }
-    if (!reports) {
+    if (mode == 0) {
         CHECK(wrapped == 0);
         CHECK(deinit() == CL_SUCCESS);
         return;
     }
-    int there = 0;
-    for (int i = 0; i < LOOKED; i++) {
-        int place = (int)(LOOKED_AT[i].offset / sizeof(function));
-        if (place >= count) continue;
-        there++;
-        call(wrappers[place], place, LOOKED_AT[i].arguments, LOOKED_AT[i].object);
-    }
-    CHECK(wrapped == there);
+    CHECK(wrapped == call_all(wrappers, count));
     /* There is one layer: a second loader goes without. */
     cl_uint other = 0;
     const function *none = NULL;
     CHECK(init((cl_uint)count, table, &other, &none) == CL_INVALID_OPERATION && other == 0 && none == NULL);
     CHECK(deinit() == CL_SUCCESS);
-    for (int i = 0; i < LOOKED; i++) {
-        int place = (int)(LOOKED_AT[i].offset / sizeof(function));
-        if (place < count) call(wrappers[place], place, LOOKED_AT[i].arguments, LOOKED_AT[i].object);
-    }
+    call_all(wrappers, count);
 }
 
-static void entries(int reports) {
+static void entries(void) {
     static const int COUNTS[] = {0, 1, 47, 48, 78, 100, 108, 149, 150, MOST};
-    for (size_t i = 0; i < sizeof COUNTS / sizeof *COUNTS; i++) with_table(COUNTS[i], reports, (int)i % 2);
-    with_table(100, reports, 1);
-    with_table(150, reports, 0);
+    for (size_t i = 0; i < sizeof COUNTS / sizeof *COUNTS; i++) with_table(COUNTS[i], (int)i % 2);
+    with_table(100, 1);
+    with_table(150, 0);
     /* Functions that a loader has not. */
     function *table = table_of(149);
     for (int i = 0; i < 149; i += 2) table[i] = NULL;
     const function *wrappers;
     cl_uint count;
     CHECK(init(149, table, &count, &wrappers) == CL_SUCCESS);
-    for (int i = 0; i < (int)count; i++) CHECK((wrappers[i] != NULL) == (reports && i % 2 == 1 && looks_at(i)));
+    for (int i = 0; i < (int)count; i++) CHECK((wrappers[i] != NULL) == (i % 2 == 1 && looks_at(i)));
     CHECK(deinit() == CL_SUCCESS);
     CHECK(deinit() == CL_SUCCESS);
 }
@@ -346,8 +365,10 @@ int main(int argc, char **argv) {
     *(void **)&info = dlsym(library, "clGetLayerInfo");
     *(void **)&deinit = dlsym(library, "clDeinitLayer");
     CHECK(init != NULL && init_with != NULL && info != NULL && deinit != NULL);
-    if (strcmp(argv[2], "nothing") == 0) entries(0);
-    else if (strcmp(argv[2], "report") == 0) entries(1);
+    const char *serves = getenv("CLGRAPH_LAYER"), *reports = getenv("CLGRAPH_LAYER_REPORT");
+    if (serves == NULL || strcmp(serves, "never") != 0) mode |= SERVES;
+    if (reports != NULL) mode |= REPORTS;
+    if (strcmp(argv[2], "entries") == 0) entries();
     else if (strcmp(argv[2], "wrong") == 0) wrong();
     else if (strcmp(argv[2], "forks") == 0) forks();
     else if (strcmp(argv[2], "closed") == 0) closed(library);

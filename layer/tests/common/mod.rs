@@ -8,6 +8,9 @@ use std::process::Command;
 /// The variable that asks for a report.
 pub const REPORT: &str = "CLGRAPH_LAYER_REPORT";
 
+/// The variable that says which devices get command buffers.
+pub const SERVES: &str = "CLGRAPH_LAYER";
+
 /// The layer, which cargo builds with the tests.
 pub fn layer() -> PathBuf {
     let test = std::env::current_exe().unwrap();
@@ -64,7 +67,7 @@ pub fn without_layer(program: &Path, arguments: &[&str]) -> Said {
 /// Runs a program by a loader that has the layer.
 pub fn with_layer(program: &Path, arguments: &[&str], report: Option<&str>) -> Said {
     let mut command = Command::new(program);
-    command.args(arguments).env("OPENCL_LAYERS", layer()).env_remove(REPORT);
+    command.args(arguments).env("OPENCL_LAYERS", layer()).env(SERVES, "always").env_remove(REPORT);
     run(command.envs(report.map(|value| (REPORT, value))))
 }
 

@@ -1,0 +1,390 @@
+//! Command buffers: making, recording, ending, queries.
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use opencl_sys::{
+    CL_COMMAND_BUFFER_CONTEXT_KHR, CL_COMMAND_BUFFER_NUM_QUEUES_KHR, CL_COMMAND_BUFFER_PROPERTIES_ARRAY_KHR,
+    CL_COMMAND_BUFFER_QUEUES_KHR, CL_COMMAND_BUFFER_REFERENCE_COUNT_KHR, CL_COMMAND_BUFFER_STATE_EXECUTABLE_KHR,
+    CL_COMMAND_BUFFER_STATE_FINALIZED_KHR, CL_COMMAND_BUFFER_STATE_KHR, CL_COMMAND_BUFFER_STATE_RECORDING_KHR,
+    CL_INVALID_COMMAND_BUFFER_KHR, CL_INVALID_COMMAND_QUEUE, CL_INVALID_OPERATION, CL_INVALID_VALUE, CL_QUEUE_CONTEXT,
+    CL_QUEUE_DEVICE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES,
+    CL_SUCCESS, cl_command_buffer_khr, cl_command_queue, cl_context, cl_device_id, cl_int, cl_mutable_command_khr,
+    cl_uint, cl_ulong,
+};
+
+use super::command::Command;
+use super::owned::Queue;
+use super::{calls, enter, query};
+use crate::command_buffer::handles::{Live, Points, References};
+use crate::command_buffer::order::Order;
+use crate::command_buffer::properties::{self, List};
+use crate::command_buffer::ranges::Target;
+use crate::command_buffer::{Checked, ensure};
+
+static BUFFERS: Live<Buffer> = Live::new();
+static COMMANDS: Live<Handle> = Live::new();
+
+/// A command buffer.
+#[derive(Debug)]
+pub(super) struct Buffer {
+    handle: usize,
+    references: References,
+    /// The queue that it was made for.
+    pub(super) queue: Queue,
+    pub(super) facts: QueueFacts,
+    pub(super) device: query::Facts,
+    pub(super) properties: properties::Buffer,
+    given: List,
+    contents: Mutex<Contents>,
+}
+
+/// What a queue says of itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct QueueFacts {
+    context: Number<cl_context>,
+    device: Number<cl_device_id>,
+    pub(super) in_order: bool,
+    pub(super) has_times: bool,
+}
+
+/// A handle that is compared, and given to drivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Number<H>(H);
+
+// SAFETY: a number until a driver gets it; objects of OpenCL may be used by any thread.
+unsafe impl<H> Send for Number<H> {}
+// SAFETY: as above.
+unsafe impl<H> Sync for Number<H> {}
+
+impl QueueFacts {
+    /// # Safety
+    /// What the program gave for a queue. Drivers check that it is one.
+    pub(super) unsafe fn of(queue: cl_command_queue) -> Checked<Self> {
+        ensure(!queue.is_null(), CL_INVALID_COMMAND_QUEUE)?;
+        let ask = calls::clGetCommandQueueInfo;
+        // SAFETY: the caller's promise.
+        let (context, device, bits) = unsafe {
+            let bits: cl_ulong = query::one(ask, queue, CL_QUEUE_PROPERTIES)?;
+            (query::one(ask, queue, CL_QUEUE_CONTEXT)?, query::one(ask, queue, CL_QUEUE_DEVICE)?, bits)
+        };
+        Ok(Self {
+            context: Number(context),
+            device: Number(device),
+            in_order: bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0,
+            has_times: bits & CL_QUEUE_PROFILING_ENABLE != 0,
+        })
+    }
+
+    pub(super) fn context(&self) -> usize {
+        calls::number(self.context.0)
+    }
+
+    pub(super) fn device(&self) -> cl_device_id {
+        self.device.0
+    }
+}
+
+/// What was recorded.
+#[derive(Debug)]
+struct Contents {
+    /// `CL_COMMAND_BUFFER_STATE_..._KHR`
+    state: cl_uint,
+    points: Points,
+    order: Order,
+    /// Submissions take a reference, and look at the list without the lock.
+    recorded: Arc<Recorded>,
+    /// Handles of commands that the program has.
+    handles: Vec<usize>,
+}
+
+/// The commands, and the order in which they run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Recorded {
+    pub(super) commands: Vec<Arc<Command>>,
+    /// For each command, those that it runs after.
+    pub(super) after: Vec<Arc<[u32]>>,
+    /// When these are done, all are.
+    pub(super) leaves: Arc<[u32]>,
+}
+
+/// A command that the program has a handle of. It lives as long as its command buffer.
+#[derive(Debug)]
+pub(super) struct Handle {
+    buffer: usize,
+    place: usize,
+}
+
+/// What all record functions have at their ends.
+#[derive(Clone, Copy)]
+pub(super) struct Tail {
+    pub(super) count: cl_uint,
+    pub(super) points: *const cl_uint,
+    pub(super) point: *mut cl_uint,
+    pub(super) handle: *mut cl_mutable_command_khr,
+}
+
+impl Buffer {
+    pub(super) fn find(handle: cl_command_buffer_khr) -> Checked<Arc<Self>> {
+        BUFFERS.find(handle.addr()).ok_or(CL_INVALID_COMMAND_BUFFER_KHR)
+    }
+
+    pub(super) fn raw(&self) -> cl_command_buffer_khr {
+        std::ptr::without_provenance_mut(self.handle)
+    }
+
+    pub(super) fn target(&self) -> Target {
+        Target { context: self.facts.context(), alignment: self.device.alignment }
+    }
+
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        // A panic leaves whole commands: they are added at once.
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fails unless commands may be recorded.
+    pub(super) fn is_recording(&self) -> Checked {
+        ensure(self.contents().is_recording(), CL_INVALID_OPERATION)
+    }
+
+    /// Returns what is to be enqueued, if all of it is there.
+    pub(super) fn executable(&self) -> Checked<Arc<Recorded>> {
+        let contents = self.contents();
+        ensure(contents.state == CL_COMMAND_BUFFER_STATE_EXECUTABLE_KHR, CL_INVALID_OPERATION)?;
+        Ok(Arc::clone(&contents.recorded))
+    }
+
+    /// Returns the places of the commands of sync points.
+    ///
+    /// # Safety
+    /// `tail` is what the program gave.
+    pub(super) unsafe fn places(&self, tail: Tail) -> Checked<Vec<u32>> {
+        let wrong = opencl_sys::CL_INVALID_SYNC_POINT_WAIT_LIST_KHR;
+        ensure(tail.points.is_null() == (tail.count == 0), wrong)?;
+        let contents = self.contents();
+        // SAFETY: within the list.
+        let points = (0..tail.count as usize).map(|at| unsafe { tail.points.add(at).read() });
+        points.map(|point| contents.points.find(point).ok_or(wrong)).collect()
+    }
+
+    /// Adds a command, and gives the program its sync point and its handle.
+    ///
+    /// # Safety
+    /// The places of `tail` are null or have room.
+    pub(super) unsafe fn add(&self, command: Command, waits: &[u32], tail: Tail) -> Checked {
+        let mut contents = self.contents();
+        // Another thread may have ended the recording meanwhile.
+        ensure(contents.is_recording(), CL_INVALID_OPERATION)?;
+        let after = contents.order.add(waits, matches!(command, Command::Barrier));
+        let recorded = Arc::make_mut(&mut contents.recorded);
+        let place = recorded.commands.len();
+        recorded.commands.push(Arc::new(command));
+        recorded.after.push(after.into());
+        let point = contents.points.add();
+        if !tail.point.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { tail.point.write(point) };
+        }
+        if !tail.handle.is_null() {
+            let mut handle = 0;
+            COMMANDS.add(|new| {
+                handle = new;
+                Handle { buffer: self.handle, place }
+            });
+            contents.handles.push(handle);
+            // SAFETY: the caller's promise.
+            unsafe { tail.handle.write(std::ptr::without_provenance_mut(handle)) };
+        }
+        Ok(())
+    }
+
+    /// Changes commands: `change` gets those that are there, and returns new ones with their places. Submissions that were
+    /// enqueued keep the old ones.
+    pub(super) fn change(&self, change: impl FnOnce(&[Arc<Command>]) -> Checked<Vec<(usize, Command)>>) -> Checked {
+        let mut contents = self.contents();
+        let new = change(&contents.recorded.commands)?;
+        let recorded = Arc::make_mut(&mut contents.recorded);
+        let old: Vec<_> = new
+            .into_iter()
+            .map(|(place, command)| std::mem::replace(&mut recorded.commands[place], Arc::new(command)))
+            .collect();
+        if contents.state == CL_COMMAND_BUFFER_STATE_FINALIZED_KHR {
+            contents.state = contents.finalized_state();
+        }
+        drop(contents);
+        drop(old);
+        Ok(())
+    }
+}
+
+impl Contents {
+    fn is_recording(&self) -> bool {
+        self.state == CL_COMMAND_BUFFER_STATE_RECORDING_KHR
+    }
+
+    /// The state behind recording: whether all arguments of all launches have values.
+    fn finalized_state(&self) -> cl_uint {
+        let is_whole = |command: &Arc<Command>| match &**command {
+            Command::Launch(launch) => launch.missing.is_empty(),
+            _ => true,
+        };
+        if self.recorded.commands.iter().all(is_whole) {
+            CL_COMMAND_BUFFER_STATE_EXECUTABLE_KHR
+        } else {
+            CL_COMMAND_BUFFER_STATE_FINALIZED_KHR
+        }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let handles = std::mem::take(&mut self.contents.get_mut().unwrap_or_else(PoisonError::into_inner).handles);
+        for handle in handles {
+            COMMANDS.remove(handle);
+        }
+    }
+}
+
+/// Returns a command that the program has a handle of, with its command buffer.
+pub(super) fn command(handle: cl_mutable_command_khr) -> Checked<(Arc<Buffer>, usize)> {
+    let wrong = opencl_sys::CL_INVALID_MUTABLE_COMMAND_KHR;
+    let command = COMMANDS.find(handle.addr()).ok_or(wrong)?;
+    let buffer = BUFFERS.find(command.buffer).ok_or(wrong)?;
+    Ok((buffer, command.place))
+}
+
+/// Returns what is recorded at a place.
+pub(super) fn recorded(buffer: &Buffer, place: usize) -> Checked<Arc<Command>> {
+    let contents = buffer.contents();
+    contents.recorded.commands.get(place).cloned().ok_or(opencl_sys::CL_INVALID_MUTABLE_COMMAND_KHR)
+}
+
+/// # Safety
+/// As for the C function.
+pub(super) unsafe extern "system" fn create(
+    count: cl_uint,
+    queues: *const cl_command_queue,
+    properties: *const cl_ulong,
+    status: *mut cl_int,
+) -> cl_command_buffer_khr {
+    let mut made = std::ptr::null_mut();
+    let result = enter(|| {
+        ensure(count == 1 && !queues.is_null(), CL_INVALID_VALUE)?;
+        // SAFETY: a list of one.
+        let queue = unsafe { queues.read() };
+        // SAFETY: drivers check that it is a queue.
+        let facts = unsafe { QueueFacts::of(queue) }?;
+        // SAFETY: a list of the program's.
+        let given = unsafe { self::properties(properties, &properties::Buffer::NAMES) }?;
+        let properties = properties::Buffer::of(&given)?;
+        // SAFETY: the queue's device.
+        let device = unsafe { query::facts(facts.device()) }?;
+        // SAFETY: a queue.
+        let queue = unsafe { Queue::also(queue) }?;
+        let order = Order::new(facts.in_order);
+        let buffer = BUFFERS.add(|handle| Buffer {
+            handle,
+            references: References::one(),
+            queue,
+            facts,
+            device,
+            properties,
+            given,
+            contents: Mutex::new(Contents {
+                state: CL_COMMAND_BUFFER_STATE_RECORDING_KHR,
+                points: Points::default(),
+                order,
+                recorded: Arc::default(),
+                handles: Vec::new(),
+            }),
+        });
+        made = buffer.raw();
+        Ok(())
+    });
+    if !status.is_null() {
+        // SAFETY: the caller's place.
+        unsafe { status.write(result) };
+    }
+    made
+}
+
+/// Reads a list of properties.
+///
+/// # Safety
+/// `list` is null, or names and values that end with 0.
+pub(super) unsafe fn properties(list: *const cl_ulong, known: &[cl_ulong]) -> Checked<List> {
+    if list.is_null() {
+        return Ok(List::new());
+    }
+    let mut at = 0;
+    properties::read(
+        || {
+            // SAFETY: names that are not known end the reading, and so does 0.
+            let number = unsafe { list.add(at).read() };
+            at += 1;
+            number
+        },
+        known,
+    )
+}
+
+pub(super) unsafe extern "system" fn retain(buffer: cl_command_buffer_khr) -> cl_int {
+    enter(|| ensure(Buffer::find(buffer)?.references.retain(), CL_INVALID_COMMAND_BUFFER_KHR))
+}
+
+pub(super) unsafe extern "system" fn release(buffer: cl_command_buffer_khr) -> cl_int {
+    enter(|| {
+        let found = Buffer::find(buffer)?;
+        let left = found.references.release().ok_or(CL_INVALID_COMMAND_BUFFER_KHR)?;
+        if left == 0 {
+            // What drivers still run, they keep.
+            drop(BUFFERS.remove(buffer.addr()));
+        }
+        Ok(())
+    })
+}
+
+pub(super) unsafe extern "system" fn finalize(buffer: cl_command_buffer_khr) -> cl_int {
+    enter(|| {
+        let buffer = Buffer::find(buffer)?;
+        let mut contents = buffer.contents();
+        ensure(contents.is_recording(), CL_INVALID_OPERATION)?;
+        let leaves = contents.order.leaves().into();
+        Arc::make_mut(&mut contents.recorded).leaves = leaves;
+        contents.state = contents.finalized_state();
+        Ok(())
+    })
+}
+
+/// # Safety
+/// As for the C function.
+pub(super) unsafe extern "system" fn info(
+    buffer: cl_command_buffer_khr,
+    name: cl_uint,
+    size: usize,
+    value: *mut c_void,
+    size_ret: *mut usize,
+) -> cl_int {
+    enter(|| {
+        let buffer = Buffer::find(buffer)?;
+        // SAFETY: the caller's places.
+        let status = unsafe {
+            match name {
+                CL_COMMAND_BUFFER_QUEUES_KHR => query::answer(&[buffer.queue.raw()], size, value, size_ret),
+                CL_COMMAND_BUFFER_NUM_QUEUES_KHR => query::answer(&[1 as cl_uint], size, value, size_ret),
+                CL_COMMAND_BUFFER_REFERENCE_COUNT_KHR => {
+                    query::answer(&[buffer.references.count()], size, value, size_ret)
+                }
+                CL_COMMAND_BUFFER_STATE_KHR => {
+                    let state = buffer.contents().state;
+                    query::answer(&[state], size, value, size_ret)
+                }
+                CL_COMMAND_BUFFER_PROPERTIES_ARRAY_KHR => query::answer(&buffer.given, size, value, size_ret),
+                CL_COMMAND_BUFFER_CONTEXT_KHR => query::answer(&[buffer.facts.context.0], size, value, size_ret),
+                _ => CL_INVALID_VALUE,
+            }
+        };
+        ensure(status == CL_SUCCESS, status)
+    })
+}

@@ -1,0 +1,281 @@
+//! What drivers say of their objects.
+#![allow(unsafe_code)]
+
+use std::ptr;
+
+use opencl_sys::{
+    CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES, CL_DEVICE_EXTENSIONS_WITH_VERSION, CL_DEVICE_IMAGE_SUPPORT,
+    CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_DEVICE_MEM_BASE_ADDR_ALIGN, CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT,
+    CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_VERSION, CL_EVENT_CONTEXT, CL_IMAGE_ARRAY_SIZE, CL_IMAGE_DEPTH,
+    CL_IMAGE_ELEMENT_SIZE, CL_IMAGE_FORMAT, CL_IMAGE_HEIGHT, CL_IMAGE_WIDTH, CL_INVALID_EVENT_WAIT_LIST,
+    CL_INVALID_KERNEL, CL_INVALID_MEM_OBJECT, CL_INVALID_PROGRAM_EXECUTABLE, CL_INVALID_VALUE,
+    CL_KERNEL_COMPILE_WORK_GROUP_SIZE, CL_KERNEL_CONTEXT, CL_KERNEL_NUM_ARGS, CL_KERNEL_PROGRAM,
+    CL_KERNEL_WORK_GROUP_SIZE, CL_MEM_ASSOCIATED_MEMOBJECT, CL_MEM_CONTEXT, CL_MEM_FLAGS, CL_MEM_IMMUTABLE_EXT,
+    CL_MEM_OBJECT_BUFFER, CL_MEM_OBJECT_IMAGE1D_ARRAY, CL_MEM_OBJECT_PIPE, CL_MEM_OFFSET, CL_MEM_SIZE, CL_MEM_TYPE,
+    CL_PROGRAM_BUILD_OPTIONS, CL_SUCCESS, cl_bool, cl_device_id, cl_event, cl_int, cl_kernel, cl_mem, cl_program,
+    cl_uint, cl_ulong,
+};
+
+use super::calls::{self, Query, number};
+use crate::command_buffer::launch::{Device, Kernel};
+use crate::command_buffer::ranges::{Image, Memory, Place};
+use crate::command_buffer::{Checked, ensure};
+
+/// Types that are right for any bytes.
+pub(super) trait Plain: Copy {}
+impl Plain for u8 {}
+impl Plain for cl_uint {}
+impl Plain for cl_ulong {}
+impl Plain for usize {}
+impl<T> Plain for *mut T {}
+impl<T: Plain, const N: usize> Plain for [T; N] {}
+
+/// Asks for a value of one size.
+///
+/// # Safety
+/// The object is one that the program may give to the driver.
+pub(super) unsafe fn one<H, T: Plain>(ask: Query<H>, of: H, name: cl_uint) -> Checked<T> {
+    let mut value = std::mem::MaybeUninit::<T>::zeroed();
+    // SAFETY: there is room for the size that is given.
+    let status = unsafe { ask(of, name, size_of::<T>(), value.as_mut_ptr().cast(), ptr::null_mut()) };
+    ensure(status == CL_SUCCESS, status)?;
+    // SAFETY: any bytes are right, and those that the driver has not written are 0.
+    Ok(unsafe { value.assume_init() })
+}
+
+/// Asks for a list.
+///
+/// # Safety
+/// As for [`one`].
+pub(super) unsafe fn list<H: Copy, T: Plain + Default>(ask: Query<H>, of: H, name: cl_uint) -> Checked<Vec<T>> {
+    let mut size = 0;
+    // SAFETY: only the size is written.
+    let status = unsafe { ask(of, name, 0, ptr::null_mut(), &raw mut size) };
+    ensure(status == CL_SUCCESS, status)?;
+    let mut values = vec![T::default(); size / size_of::<T>()];
+    if !values.is_empty() {
+        // SAFETY: there is room for the size that is given.
+        let status = unsafe { ask(of, name, size_of_val(&*values), values.as_mut_ptr().cast(), ptr::null_mut()) };
+        ensure(status == CL_SUCCESS, status)?;
+    }
+    Ok(values)
+}
+
+/// What a device is, as far as command buffers go.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    pub(super) launches: Device,
+    /// Sub-buffers begin at multiples of so many bytes.
+    pub(super) alignment: usize,
+    pub(super) has_images: bool,
+    pub(super) has_svm: bool,
+}
+
+/// # Safety
+/// It is a device.
+pub(super) unsafe fn facts(device: cl_device_id) -> Checked<Facts> {
+    let ask = calls::clGetDeviceInfo;
+    // SAFETY: a device. What an older driver does not know is not there.
+    unsafe {
+        let bits: cl_uint = one(ask, device, CL_DEVICE_MEM_BASE_ADDR_ALIGN)?;
+        let flag = |name| one::<_, cl_bool>(ask, device, name).is_ok_and(|flag| flag != 0);
+        Ok(Facts {
+            launches: Device {
+                most: list(ask, device, CL_DEVICE_MAX_WORK_ITEM_SIZES)?,
+                // From 2.0 to 2.2 all devices can do it.
+                has_non_uniform: flag(CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT) || version(device) < Some((3, 0)),
+            },
+            alignment: (bits / 8).max(1) as usize,
+            has_images: flag(CL_DEVICE_IMAGE_SUPPORT),
+            has_svm: one::<_, cl_ulong>(ask, device, CL_DEVICE_SVM_CAPABILITIES).is_ok_and(|bits| bits != 0),
+        })
+    }
+}
+
+/// Returns the version of OpenCL that a device has, if it says so.
+///
+/// # Safety
+/// It is a device.
+pub(super) unsafe fn version(device: cl_device_id) -> Option<(u32, u32)> {
+    // SAFETY: a device.
+    let text = unsafe { list::<_, u8>(calls::clGetDeviceInfo, device, CL_DEVICE_VERSION) }.ok()?;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let number = text.strip_prefix("OpenCL ")?.split(' ').next()?;
+    let (major, minor) = number.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// Returns a device's list of extensions with versions. It may be empty.
+///
+/// # Safety
+/// It is a device.
+pub(super) unsafe fn extensions_with_version(device: cl_device_id) -> Vec<u8> {
+    // SAFETY: a device.
+    unsafe { list(calls::clGetDeviceInfo, device, CL_DEVICE_EXTENSIONS_WITH_VERSION) }.unwrap_or_default()
+}
+
+/// Whether kernels can enqueue kernels.
+///
+/// # Safety
+/// It is a device.
+pub(super) unsafe fn has_device_enqueue(device: cl_device_id) -> bool {
+    // SAFETY: a device.
+    unsafe { one::<_, cl_ulong>(calls::clGetDeviceInfo, device, CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES) }
+        .is_ok_and(|bits| bits != 0)
+}
+
+/// A memory object, and of which kind it is.
+///
+/// # Safety
+/// What the program gave for a memory object. Drivers check that it is one.
+unsafe fn memory(memory: cl_mem) -> Checked<(cl_uint, Memory)> {
+    ensure(!memory.is_null(), CL_INVALID_MEM_OBJECT)?;
+    let ask = calls::clGetMemObjectInfo;
+    // SAFETY: the caller's promise.
+    unsafe {
+        let kind: cl_uint = one(ask, memory, CL_MEM_TYPE)?;
+        let flags: cl_ulong = one(ask, memory, CL_MEM_FLAGS)?;
+        let parent: cl_mem = one(ask, memory, CL_MEM_ASSOCIATED_MEMOBJECT)?;
+        let is_part = kind == CL_MEM_OBJECT_BUFFER && !parent.is_null();
+        let facts = Memory {
+            context: number(one(ask, memory, CL_MEM_CONTEXT)?),
+            size: one(ask, memory, CL_MEM_SIZE)?,
+            root: if is_part { parent.addr() } else { memory.addr() },
+            offset: if is_part { one(ask, memory, CL_MEM_OFFSET)? } else { 0 },
+            is_immutable: flags & CL_MEM_IMMUTABLE_EXT != 0,
+        };
+        Ok((kind, facts))
+    }
+}
+
+/// # Safety
+/// What the program gave for a buffer. Drivers check that it is a memory object.
+pub(super) unsafe fn buffer(given: cl_mem) -> Checked<Memory> {
+    // SAFETY: the caller's promise.
+    let (kind, facts) = unsafe { memory(given) }?;
+    ensure(kind == CL_MEM_OBJECT_BUFFER, CL_INVALID_MEM_OBJECT)?;
+    Ok(facts)
+}
+
+/// # Safety
+/// As for [`buffer`], for an image.
+pub(super) unsafe fn image(given: cl_mem) -> Checked<Image> {
+    // SAFETY: the caller's promise.
+    let (kind, memory) = unsafe { memory(given) }?;
+    ensure(kind != CL_MEM_OBJECT_BUFFER && kind != CL_MEM_OBJECT_PIPE, CL_INVALID_MEM_OBJECT)?;
+    let ask = calls::clGetImageInfo;
+    // SAFETY: an image.
+    unsafe {
+        let extent = |name| one::<_, usize>(ask, given, name).map(|extent| extent.max(1));
+        let (width, height, depth) = (extent(CL_IMAGE_WIDTH)?, extent(CL_IMAGE_HEIGHT)?, extent(CL_IMAGE_DEPTH)?);
+        let layers = extent(CL_IMAGE_ARRAY_SIZE)?;
+        let extents =
+            if kind == CL_MEM_OBJECT_IMAGE1D_ARRAY { [width, layers, 1] } else { [width, height, depth.max(layers)] };
+        let (format, pixel) = (one(ask, given, CL_IMAGE_FORMAT)?, one(ask, given, CL_IMAGE_ELEMENT_SIZE)?);
+        Ok(Image { memory, extents, format, pixel })
+    }
+}
+
+/// What is asked of a kernel when it is recorded.
+pub(super) struct Given {
+    pub(super) launches: Kernel,
+    pub(super) context: usize,
+    pub(super) arguments: cl_uint,
+}
+
+/// # Safety
+/// What the program gave for a kernel, and a device. Drivers check that it is a kernel.
+pub(super) unsafe fn kernel(kernel: cl_kernel, device: cl_device_id) -> Checked<Given> {
+    ensure(!kernel.is_null(), CL_INVALID_KERNEL)?;
+    // SAFETY: the caller's promise.
+    unsafe {
+        let context = number(one(calls::clGetKernelInfo, kernel, CL_KERNEL_CONTEXT)?);
+        let arguments = one(calls::clGetKernelInfo, kernel, CL_KERNEL_NUM_ARGS)?;
+        Ok(Given { launches: launches(kernel, device)?, context, arguments })
+    }
+}
+
+/// # Safety
+/// A kernel and a device.
+unsafe fn launches(kernel: cl_kernel, device: cl_device_id) -> Checked<Kernel> {
+    let ask = |name, size, value| {
+        // SAFETY: a kernel, a device, and room for the size.
+        unsafe { calls::clGetKernelWorkGroupInfo(kernel, device, name, size, value, ptr::null_mut()) }
+    };
+    let (mut most, mut required): (usize, Place) = (0, [0; 3]);
+    let status = ask(CL_KERNEL_WORK_GROUP_SIZE, size_of_val(&most), (&raw mut most).cast());
+    ensure(status == CL_SUCCESS, CL_INVALID_PROGRAM_EXECUTABLE)?;
+    let status = ask(CL_KERNEL_COMPILE_WORK_GROUP_SIZE, size_of_val(&required), (&raw mut required).cast());
+    ensure(status == CL_SUCCESS, status)?;
+    // SAFETY: a kernel and a device.
+    let is_uniform = unsafe { is_uniform(kernel, device) };
+    Ok(Kernel { most, required: (required[0] > 0).then_some(required), is_uniform })
+}
+
+/// Whether a kernel's program was built for work-groups that are all of one size: before OpenCL C 2.0, and by an option.
+///
+/// # Safety
+/// A kernel and a device.
+unsafe fn is_uniform(kernel: cl_kernel, device: cl_device_id) -> bool {
+    // SAFETY: a kernel.
+    let program = unsafe { one::<_, cl_program>(calls::clGetKernelInfo, kernel, CL_KERNEL_PROGRAM) };
+    let Ok(program) = program else { return true };
+    let ask = |size, value, size_ret| {
+        // SAFETY: a program, a device, and room for the size.
+        unsafe { calls::clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_OPTIONS, size, value, size_ret) }
+    };
+    let mut size = 0;
+    if ask(0, ptr::null_mut(), &raw mut size) != CL_SUCCESS {
+        return true;
+    }
+    let mut options = vec![0_u8; size];
+    if ask(size, options.as_mut_ptr().cast(), ptr::null_mut()) != CL_SUCCESS {
+        return true;
+    }
+    let options = String::from_utf8_lossy(&options);
+    let may_differ = ["-cl-std=CL2", "-cl-std=CL3"].iter().any(|option| options.contains(option));
+    !may_differ || options.contains("-cl-uniform-work-group-size")
+}
+
+/// Checks a list of events: rules of `clEnqueue...`.
+///
+/// # Safety
+/// What the program gave.
+pub(super) unsafe fn events(context: usize, count: cl_uint, list: *const cl_event) -> Checked {
+    ensure(list.is_null() == (count == 0), CL_INVALID_EVENT_WAIT_LIST)?;
+    for at in 0..count as usize {
+        // SAFETY: within the list.
+        let event = unsafe { list.add(at).read() };
+        ensure(!event.is_null(), CL_INVALID_EVENT_WAIT_LIST)?;
+        // SAFETY: drivers check that it is an event.
+        let of = unsafe { one(calls::clGetEventInfo, event, CL_EVENT_CONTEXT) };
+        let of = number(of.map_err(|_: cl_int| CL_INVALID_EVENT_WAIT_LIST)?);
+        ensure(of == context, opencl_sys::CL_INVALID_CONTEXT)?;
+    }
+    Ok(())
+}
+
+/// Gives an answer to a query: as all `clGet...Info` functions do.
+///
+/// # Safety
+/// `value` is null or has `size` bytes; `size_ret` is null or has room.
+pub(super) unsafe fn answer<T: Plain>(
+    values: &[T],
+    size: usize,
+    value: *mut std::ffi::c_void,
+    size_ret: *mut usize,
+) -> cl_int {
+    let bytes = size_of_val(values);
+    if !value.is_null() {
+        if size < bytes {
+            return CL_INVALID_VALUE;
+        }
+        // SAFETY: there is room.
+        unsafe { ptr::copy_nonoverlapping(values.as_ptr().cast::<u8>(), value.cast(), bytes) };
+    }
+    if !size_ret.is_null() {
+        // SAFETY: the caller's place.
+        unsafe { size_ret.write(bytes) };
+    }
+    CL_SUCCESS
+}
