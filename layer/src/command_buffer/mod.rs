@@ -7,11 +7,13 @@
 //! - [`launch`]: work-items and work-groups.
 //! - [`order`]: which commands a command runs after.
 //! - [`arguments`]: which arguments of a kernel have a value.
+//! - [`capture`]: how a capture stands.
 //! - [`handles`]: live objects by their handles, and sync points.
 //!
 //! A check returns the status that the specification has for the fault.
 
 pub(crate) mod arguments;
+pub(crate) mod capture;
 pub(crate) mod handles;
 pub(crate) mod launch;
 pub(crate) mod order;

@@ -2,6 +2,16 @@
 
 use std::collections::HashSet;
 
+/// What a command is for the order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Work,
+    /// Ends when those that it waits for have ended; all, if it was told none.
+    Marker,
+    /// A marker behind which all later commands run.
+    Barrier,
+}
+
 /// The order of the commands that were recorded so far. Commands are counted from 0.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
@@ -21,12 +31,12 @@ impl Order {
 
     /// Adds a command, and returns which ones it runs after, in ascending order. They stand for all that these run after.
     ///
-    /// `points` are the commands that it was told to wait for. A barrier that was told none waits for all.
-    pub(crate) fn add(&mut self, points: &[u32], is_barrier: bool) -> Vec<u32> {
+    /// `points` are the commands that it was told to wait for.
+    pub(crate) fn add(&mut self, points: &[u32], role: Role) -> Vec<u32> {
         let at = self.count;
         let mut after: Vec<u32> = if self.in_order {
             at.checked_sub(1).into_iter().collect()
-        } else if is_barrier && points.is_empty() {
+        } else if role != Role::Work && points.is_empty() {
             self.leaves.clone()
         } else {
             points.iter().copied().chain(self.barrier).collect()
@@ -42,7 +52,7 @@ impl Order {
             }
         }
         self.leaves.push(at);
-        if is_barrier {
+        if role == Role::Barrier {
             self.barrier = Some(at);
         }
         self.count += 1;
@@ -61,39 +71,50 @@ mod tests {
     #[test]
     fn a_queue_in_order_orders_commands() {
         let mut order = Order::new(true);
-        assert_eq!(order.add(&[], false), [0; 0]);
-        assert_eq!(order.add(&[], false), [0]);
+        assert_eq!(order.add(&[], Role::Work), [0; 0]);
+        assert_eq!(order.add(&[], Role::Work), [0]);
         // What it is told is true already.
-        assert_eq!(order.add(&[0], false), [1]);
-        assert_eq!(order.add(&[], true), [2]);
-        assert_eq!(order.add(&[], false), [3]);
+        assert_eq!(order.add(&[0], Role::Work), [1]);
+        assert_eq!(order.add(&[], Role::Barrier), [2]);
+        assert_eq!(order.add(&[], Role::Work), [3]);
         assert_eq!(order.leaves(), [4]);
     }
 
     #[test]
     fn sync_points_order_commands() {
         let mut order = Order::new(false);
-        assert_eq!(order.add(&[], false), [0; 0]);
-        assert_eq!(order.add(&[0, 0], false), [0]);
-        assert_eq!(order.add(&[0], false), [0]);
+        assert_eq!(order.add(&[], Role::Work), [0; 0]);
+        assert_eq!(order.add(&[0, 0], Role::Work), [0]);
+        assert_eq!(order.add(&[0], Role::Work), [0]);
         assert_eq!(order.leaves(), [1, 2]);
-        assert_eq!(order.add(&[2, 1], false), [1, 2]);
-        assert_eq!(order.add(&[], false), [0; 0]);
+        assert_eq!(order.add(&[2, 1], Role::Work), [1, 2]);
+        assert_eq!(order.add(&[], Role::Work), [0; 0]);
         assert_eq!(order.leaves(), [3, 4]);
     }
 
     #[test]
     fn a_barrier_waits_and_holds_back() {
         let mut order = Order::new(false);
-        order.add(&[], false);
-        order.add(&[], false);
+        order.add(&[], Role::Work);
+        order.add(&[], Role::Work);
         // With points it waits for them only, and still holds back what comes later.
-        assert_eq!(order.add(&[0], true), [0]);
-        assert_eq!(order.add(&[], false), [2]);
-        assert_eq!(order.add(&[1], false), [1, 2]);
-        assert_eq!(order.add(&[], true), [3, 4]);
-        assert_eq!(order.add(&[], true), [5]);
-        assert_eq!(order.add(&[0], false), [0, 6]);
+        assert_eq!(order.add(&[0], Role::Barrier), [0]);
+        assert_eq!(order.add(&[], Role::Work), [2]);
+        assert_eq!(order.add(&[1], Role::Work), [1, 2]);
+        assert_eq!(order.add(&[], Role::Barrier), [3, 4]);
+        assert_eq!(order.add(&[], Role::Barrier), [5]);
+        assert_eq!(order.add(&[0], Role::Work), [0, 6]);
         assert_eq!(order.leaves(), [7]);
+    }
+
+    #[test]
+    fn a_marker_waits_and_holds_nothing_back() {
+        let mut order = Order::new(false);
+        order.add(&[], Role::Work);
+        order.add(&[], Role::Work);
+        assert_eq!(order.add(&[], Role::Marker), [0, 1]);
+        assert_eq!(order.add(&[], Role::Work), [0; 0]);
+        assert_eq!(order.add(&[3], Role::Marker), [3]);
+        assert_eq!(order.leaves(), [2, 4]);
     }
 }

@@ -60,6 +60,11 @@ impl Buffer {
     pub(crate) const NAMES: [cl_ulong; 2] =
         [CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_MUTABLE_DISPATCH_ASSERTS_KHR];
 
+    /// The list of what captures make: it can be updated.
+    pub(crate) fn mutable_list() -> List {
+        vec![CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_MUTABLE_KHR, 0]
+    }
+
     /// # Errors
     /// `CL_INVALID_VALUE` for bits that no revision has, `CL_INVALID_PROPERTY` for those that the layer does not have.
     pub(crate) fn of(list: &List) -> Checked<Self> {

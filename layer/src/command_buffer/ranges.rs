@@ -83,6 +83,25 @@ pub(crate) fn copy(
     ensure(!overlaps, CL_MEM_COPY_OVERLAP)
 }
 
+/// Bytes that come from the program's own memory.
+pub(crate) fn write(at: &Target, memory: &Memory, offset: usize, size: usize) -> Checked {
+    at.writes(memory)?;
+    is_within(offset, size, memory.size)?;
+    at.is_aligned(memory)
+}
+
+/// Bytes that go to the program's own memory.
+pub(crate) fn read(at: &Target, memory: &Memory, offset: usize, size: usize) -> Checked {
+    at.reads(memory)?;
+    is_within(offset, size, memory.size)?;
+    at.is_aligned(memory)
+}
+
+/// The program's own memory, as one side of a copy: nothing is known of its size.
+pub(crate) fn host(at: &Target) -> Memory {
+    Memory { context: at.context, size: usize::MAX, root: 0, offset: 0, is_immutable: false }
+}
+
 /// One side of a copy of a rectangle: where it begins, and the bytes from row to row and from slice to slice, or 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Side {
@@ -93,7 +112,7 @@ pub(crate) struct Side {
 
 impl Side {
     /// Puts the bytes from row to row and from slice to slice in place of 0.
-    fn with_pitches(mut self, region: &Place) -> Checked<Self> {
+    pub(crate) fn with_pitches(mut self, region: &Place) -> Checked<Self> {
         if self.row == 0 {
             self.row = region[0];
         }
@@ -106,8 +125,8 @@ impl Side {
         Ok(self)
     }
 
-    /// Returns the place of a pixel, in bytes from the beginning of the memory.
-    fn place(&self, [x, y, z]: Place) -> Option<usize> {
+    /// Returns the place of a byte, counted from the beginning of the memory.
+    pub(crate) fn place(&self, [x, y, z]: Place) -> Option<usize> {
         z.checked_mul(self.slice)?.checked_add(y.checked_mul(self.row)?)?.checked_add(x)
     }
 
@@ -189,6 +208,21 @@ fn area(image: &Image, origin: &Place, region: &Place) -> Checked {
     Ok(())
 }
 
+/// The program's own memory as the other side of an image: pixels one after another in rows, rows in slices. `row` and `slice` are bytes
+/// from one to the next, or 0. Returns the side and the bytes of the region.
+pub(crate) fn pixels(image: &Image, region: &Place, row: usize, slice: usize) -> Checked<(Side, Place)> {
+    let bytes = region[0].checked_mul(image.pixel).ok_or(CL_INVALID_VALUE)?;
+    let region = [bytes, region[1], region[2]];
+    ensure(region.iter().all(|extent| *extent > 0), CL_INVALID_VALUE)?;
+    Ok((Side { origin: [0; 3], row, slice }.with_pitches(&region)?, region))
+}
+
+pub(crate) fn read_image(at: &Target, image: &Image, origin: &Place, region: &Place) -> Checked {
+    at.reads(&image.memory)?;
+    area(image, origin, region)
+}
+
+/// Also what comes from the program's own memory.
 pub(crate) fn fill_image(at: &Target, image: &Image, origin: &Place, region: &Place) -> Checked {
     at.writes(&image.memory)?;
     area(image, origin, region)

@@ -11,6 +11,9 @@ pub const REPORT: &str = "CLGRAPH_LAYER_REPORT";
 /// The variable that says which devices get command buffers.
 pub const SERVES: &str = "CLGRAPH_LAYER";
 
+/// The variable that says which revision is reported.
+pub const VERSION: &str = "CLGRAPH_LAYER_VERSION";
+
 /// The layer, which cargo builds with the tests.
 pub fn layer() -> PathBuf {
     let test = std::env::current_exe().unwrap();
@@ -23,12 +26,16 @@ pub fn layer() -> PathBuf {
 /// was left.
 pub fn compiled(source: &str, libraries: &[&str]) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
-    let (source, header) = (folder.join(source), folder.join("check.h"));
+    let parts = folder.join(source).with_extension("");
+    let parts = parts.read_dir().into_iter().flatten().map(|part| part.unwrap().path());
+    let mut headers: Vec<PathBuf> = parts.collect();
+    headers.extend([folder.join("check.h"), folder.join("../../include/clgraph_layer.h")]);
+    let source = folder.join(source);
     let name = source.file_stem().unwrap().to_str().unwrap();
     let program = layer().with_file_name(format!("clgraph-layer-{name}"));
     let time = |file: &Path| file.metadata().and_then(|data| data.modified()).ok();
     let is_older = |file: &Path| time(file) < time(&program);
-    if time(&program).is_some() && is_older(&source) && is_older(&header) {
+    if time(&program).is_some() && is_older(&source) && headers.iter().all(|header| is_older(header)) {
         return program;
     }
     // Another test may compile or run the same program meanwhile: it is there as a whole, or not at all.

@@ -77,6 +77,10 @@ impl QueueFacts {
         })
     }
 
+    pub(super) fn raw_context(&self) -> cl_context {
+        self.context.0
+    }
+
     pub(super) fn context(&self) -> usize {
         calls::number(self.context.0)
     }
@@ -126,6 +130,38 @@ pub(super) struct Tail {
 }
 
 impl Buffer {
+    /// Makes a command buffer that has a handle.
+    ///
+    /// # Safety
+    /// It is a queue, and these are its facts.
+    pub(super) unsafe fn new(
+        queue: cl_command_queue,
+        facts: QueueFacts,
+        properties: properties::Buffer,
+        given: List,
+    ) -> Checked<Arc<Self>> {
+        // SAFETY: the queue's device.
+        let device = unsafe { query::facts(facts.device()) }?;
+        // SAFETY: a queue.
+        let queue = unsafe { Queue::also(queue) }?;
+        Ok(BUFFERS.add(|handle| Self {
+            handle,
+            references: References::one(),
+            queue,
+            facts,
+            device,
+            properties,
+            given,
+            contents: Mutex::new(Contents {
+                state: CL_COMMAND_BUFFER_STATE_RECORDING_KHR,
+                points: Points::default(),
+                order: Order::new(facts.in_order),
+                recorded: Arc::default(),
+                handles: Vec::new(),
+            }),
+        }))
+    }
+
     pub(super) fn find(handle: cl_command_buffer_khr) -> Checked<Arc<Self>> {
         BUFFERS.find(handle.addr()).ok_or(CL_INVALID_COMMAND_BUFFER_KHR)
     }
@@ -170,13 +206,15 @@ impl Buffer {
 
     /// Adds a command, and gives the program its sync point and its handle.
     ///
+    /// Returns its place.
+    ///
     /// # Safety
     /// The places of `tail` are null or have room.
-    pub(super) unsafe fn add(&self, command: Command, waits: &[u32], tail: Tail) -> Checked {
+    pub(super) unsafe fn add(&self, command: Command, waits: &[u32], tail: Tail) -> Checked<u32> {
         let mut contents = self.contents();
         // Another thread may have ended the recording meanwhile.
         ensure(contents.is_recording(), CL_INVALID_OPERATION)?;
-        let after = contents.order.add(waits, matches!(command, Command::Barrier));
+        let after = contents.order.add(waits, command.role());
         let recorded = Arc::make_mut(&mut contents.recorded);
         let place = recorded.commands.len();
         recorded.commands.push(Arc::new(command));
@@ -196,7 +234,31 @@ impl Buffer {
             // SAFETY: the caller's promise.
             unsafe { tail.handle.write(std::ptr::without_provenance_mut(handle)) };
         }
+        Ok(place as u32)
+    }
+
+    /// Ends the recording.
+    pub(super) fn finalize(&self) -> Checked {
+        let mut contents = self.contents();
+        ensure(contents.is_recording(), CL_INVALID_OPERATION)?;
+        let leaves = contents.order.leaves().into();
+        Arc::make_mut(&mut contents.recorded).leaves = leaves;
+        contents.state = contents.finalized_state();
         Ok(())
+    }
+
+    /// Returns the handles of commands that were given out, in the order of the commands.
+    pub(super) fn handles(&self) -> Vec<cl_mutable_command_khr> {
+        self.contents().handles.iter().map(|handle| std::ptr::without_provenance_mut(*handle)).collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.contents().recorded.commands.len()
+    }
+
+    /// The program has no handle of it, and gets none.
+    pub(super) fn forget(&self) {
+        drop(BUFFERS.remove(self.handle));
     }
 
     /// Changes commands: `change` gets those that are there, and returns new ones with their places. Submissions that were
@@ -278,27 +340,8 @@ pub(super) unsafe extern "system" fn create(
         // SAFETY: a list of the program's.
         let given = unsafe { self::properties(properties, &properties::Buffer::NAMES) }?;
         let properties = properties::Buffer::of(&given)?;
-        // SAFETY: the queue's device.
-        let device = unsafe { query::facts(facts.device()) }?;
-        // SAFETY: a queue.
-        let queue = unsafe { Queue::also(queue) }?;
-        let order = Order::new(facts.in_order);
-        let buffer = BUFFERS.add(|handle| Buffer {
-            handle,
-            references: References::one(),
-            queue,
-            facts,
-            device,
-            properties,
-            given,
-            contents: Mutex::new(Contents {
-                state: CL_COMMAND_BUFFER_STATE_RECORDING_KHR,
-                points: Points::default(),
-                order,
-                recorded: Arc::default(),
-                handles: Vec::new(),
-            }),
-        });
+        // SAFETY: a queue, of which the driver has told.
+        let buffer = unsafe { Buffer::new(queue, facts, properties, given) }?;
         made = buffer.raw();
         Ok(())
     });
@@ -346,15 +389,7 @@ pub(super) unsafe extern "system" fn release(buffer: cl_command_buffer_khr) -> c
 }
 
 pub(super) unsafe extern "system" fn finalize(buffer: cl_command_buffer_khr) -> cl_int {
-    enter(|| {
-        let buffer = Buffer::find(buffer)?;
-        let mut contents = buffer.contents();
-        ensure(contents.is_recording(), CL_INVALID_OPERATION)?;
-        let leaves = contents.order.leaves().into();
-        Arc::make_mut(&mut contents.recorded).leaves = leaves;
-        contents.state = contents.finalized_state();
-        Ok(())
-    })
+    enter(|| Buffer::find(buffer)?.finalize())
 }
 
 /// # Safety

@@ -51,10 +51,19 @@ calls! {
         of: cl_kernel, device: cl_device_id, name: cl_uint, size: usize, value: *mut c_void, size_ret: *mut usize
     );
     42 clGetEventInfo(of: cl_event, name: cl_uint, size: usize, value: *mut c_void, size_ret: *mut usize);
+    43 clRetainEvent(event: cl_event);
     44 clReleaseEvent(event: cl_event);
+    48 clEnqueueReadBuffer(
+        queue: cl_command_queue, from: cl_mem, blocking: cl_bool, offset: usize, size: usize, to: *mut c_void,
+        count: cl_uint, list: *const cl_event, event: *mut cl_event
+    );
     50 clEnqueueCopyBuffer(
         queue: cl_command_queue, from: cl_mem, to: cl_mem, from_offset: usize, to_offset: usize, size: usize,
         count: cl_uint, list: *const cl_event, event: *mut cl_event
+    );
+    51 clEnqueueReadImage(
+        queue: cl_command_queue, from: cl_mem, blocking: cl_bool, origin: *const usize, region: *const usize, row: usize,
+        slice: usize, to: *mut c_void, count: cl_uint, list: *const cl_event, event: *mut cl_event
     );
     53 clEnqueueCopyImage(
         queue: cl_command_queue, from: cl_mem, to: cl_mem, from_origin: *const usize, to_origin: *const usize,
@@ -72,10 +81,19 @@ calls! {
         queue: cl_command_queue, kernel: cl_kernel, dimensions: cl_uint, offset: *const usize, global: *const usize,
         local: *const usize, count: cl_uint, list: *const cl_event, event: *mut cl_event
     );
+    85 clSetUserEventStatus(event: cl_event, status: cl_int);
+    86 clEnqueueReadBufferRect(
+        queue: cl_command_queue, from: cl_mem, blocking: cl_bool, from_origin: *const usize, to_origin: *const usize,
+        region: *const usize, from_row: usize, from_slice: usize, to_row: usize, to_slice: usize, to: *mut c_void,
+        count: cl_uint, list: *const cl_event, event: *mut cl_event
+    );
     88 clEnqueueCopyBufferRect(
         queue: cl_command_queue, from: cl_mem, to: cl_mem, from_origin: *const usize, to_origin: *const usize,
         region: *const usize, from_row: usize, from_slice: usize, to_row: usize, to_slice: usize,
         count: cl_uint, list: *const cl_event, event: *mut cl_event
+    );
+    101 clGetKernelArgInfo(
+        of: cl_kernel, index: cl_uint, name: cl_uint, size: usize, value: *mut c_void, size_ret: *mut usize
     );
     102 clEnqueueFillBuffer(
         queue: cl_command_queue, memory: cl_mem, pattern: *const c_void, pattern_size: usize, offset: usize, size: usize,
@@ -108,6 +126,32 @@ pub(super) unsafe fn clCloneKernel(kernel: cl_kernel, status: *mut cl_int) -> cl
     let function = unsafe { target::<Function>(137) };
     // SAFETY: the caller's promise.
     function.map_or(ptr::null_mut(), |function| unsafe { function(kernel, status) })
+}
+
+/// # Safety
+/// As for the C function.
+pub(super) unsafe fn clCreateUserEvent(context: cl_context, status: *mut cl_int) -> cl_event {
+    type Function = unsafe extern "system" fn(cl_context, *mut cl_int) -> cl_event;
+    // SAFETY: rule T.
+    let function = unsafe { target::<Function>(84) };
+    // SAFETY: the caller's promise.
+    function.map_or(ptr::null_mut(), |function| unsafe { function(context, status) })
+}
+
+/// # Safety
+/// As for the C function.
+pub(super) unsafe fn clCreateBuffer(
+    context: cl_context,
+    flags: cl_ulong,
+    size: usize,
+    host: *mut c_void,
+    status: *mut cl_int,
+) -> cl_mem {
+    type Function = unsafe extern "system" fn(cl_context, cl_ulong, usize, *mut c_void, *mut cl_int) -> cl_mem;
+    // SAFETY: rule T.
+    let function = unsafe { target::<Function>(14) };
+    // SAFETY: the caller's promise.
+    function.map_or(ptr::null_mut(), |function| unsafe { function(context, flags, size, host, status) })
 }
 
 /// What the queries of this layer's objects have in common.

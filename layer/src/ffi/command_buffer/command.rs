@@ -3,18 +3,21 @@
 
 use std::ffi::c_void;
 use std::ptr;
+use std::sync::{Arc, OnceLock};
 
 use opencl_sys::{
     CL_COMMAND_BARRIER, CL_COMMAND_COPY_BUFFER, CL_COMMAND_COPY_BUFFER_RECT, CL_COMMAND_COPY_BUFFER_TO_IMAGE,
     CL_COMMAND_COPY_IMAGE, CL_COMMAND_COPY_IMAGE_TO_BUFFER, CL_COMMAND_FILL_BUFFER, CL_COMMAND_FILL_IMAGE,
-    CL_COMMAND_NDRANGE_KERNEL, CL_COMMAND_SVM_MEMCPY, CL_COMMAND_SVM_MEMFILL, CL_FALSE, cl_command_queue, cl_event,
-    cl_int, cl_uint,
+    CL_COMMAND_MARKER, CL_COMMAND_NDRANGE_KERNEL, CL_COMMAND_READ_BUFFER, CL_COMMAND_READ_BUFFER_RECT,
+    CL_COMMAND_READ_IMAGE, CL_COMMAND_SVM_MEMCPY, CL_COMMAND_SVM_MEMFILL, CL_FALSE, cl_command_queue, cl_event, cl_int,
+    cl_uint,
 };
 
 use super::calls;
 use super::owned::{Kernel, Memory};
-use crate::command_buffer::arguments::Missing;
+use crate::command_buffer::arguments::{Kind, Missing};
 use crate::command_buffer::launch::{self, Range};
+use crate::command_buffer::order::Role;
 use crate::command_buffer::properties::{self, List};
 use crate::command_buffer::ranges::{Place, Side};
 
@@ -36,15 +39,89 @@ pub(super) struct Pattern(pub(super) [u8; 128]);
 #[derive(Debug)]
 pub(super) enum Command {
     Barrier,
-    CopyBuffer { from: Memory, to: Memory, from_offset: usize, to_offset: usize, size: usize },
-    CopyBufferRect { from: Memory, to: Memory, from_side: Side, to_side: Side, region: Place },
-    FillBuffer { memory: Memory, pattern: Box<Pattern>, pattern_size: usize, offset: usize, size: usize },
-    FillImage { image: Memory, colour: Box<Pattern>, origin: Place, region: Place },
-    CopyImage { from: Memory, to: Memory, from_origin: Place, to_origin: Place, region: Place },
-    CopyImageToBuffer { from: Memory, to: Memory, origin: Place, region: Place, offset: usize },
-    CopyBufferToImage { from: Memory, to: Memory, offset: usize, origin: Place, region: Place },
-    CopyAddresses { from: Address, to: Address, size: usize },
-    FillAddresses { to: Address, pattern: Box<Pattern>, pattern_size: usize, size: usize },
+    /// As a barrier, but it holds nothing back.
+    Marker,
+    CopyBuffer {
+        from: Memory,
+        to: Memory,
+        from_offset: usize,
+        to_offset: usize,
+        size: usize,
+    },
+    CopyBufferRect {
+        from: Memory,
+        to: Memory,
+        from_side: Side,
+        to_side: Side,
+        region: Place,
+    },
+    FillBuffer {
+        memory: Memory,
+        pattern: Box<Pattern>,
+        pattern_size: usize,
+        offset: usize,
+        size: usize,
+    },
+    FillImage {
+        image: Memory,
+        colour: Box<Pattern>,
+        origin: Place,
+        region: Place,
+    },
+    CopyImage {
+        from: Memory,
+        to: Memory,
+        from_origin: Place,
+        to_origin: Place,
+        region: Place,
+    },
+    CopyImageToBuffer {
+        from: Memory,
+        to: Memory,
+        origin: Place,
+        region: Place,
+        offset: usize,
+    },
+    CopyBufferToImage {
+        from: Memory,
+        to: Memory,
+        offset: usize,
+        origin: Place,
+        region: Place,
+    },
+    CopyAddresses {
+        from: Address,
+        to: Address,
+        size: usize,
+    },
+    FillAddresses {
+        to: Address,
+        pattern: Box<Pattern>,
+        pattern_size: usize,
+        size: usize,
+    },
+    /// Only captured calls read: record functions have no such command.
+    ReadBuffer {
+        from: Memory,
+        offset: usize,
+        size: usize,
+        to: Address,
+    },
+    ReadBufferRect {
+        from: Memory,
+        from_side: Side,
+        to_side: Side,
+        region: Place,
+        to: Address,
+    },
+    ReadImage {
+        from: Memory,
+        origin: Place,
+        region: Place,
+        row: usize,
+        slice: usize,
+        to: Address,
+    },
     Launch(Box<Launch>),
 }
 
@@ -57,6 +134,8 @@ pub(super) struct Launch {
     pub(super) kernel: Kernel,
     pub(super) range: Range,
     pub(super) missing: Missing,
+    /// What the arguments take, from the first update on.
+    pub(super) kinds: Arc<OnceLock<Vec<Kind>>>,
     pub(super) facts: launch::Kernel,
     pub(super) properties: properties::Launch,
     pub(super) given: List,
@@ -67,6 +146,10 @@ impl Command {
     pub(super) fn kind(&self) -> cl_uint {
         match self {
             Self::Barrier => CL_COMMAND_BARRIER,
+            Self::Marker => CL_COMMAND_MARKER,
+            Self::ReadBuffer { .. } => CL_COMMAND_READ_BUFFER,
+            Self::ReadBufferRect { .. } => CL_COMMAND_READ_BUFFER_RECT,
+            Self::ReadImage { .. } => CL_COMMAND_READ_IMAGE,
             Self::CopyBuffer { .. } => CL_COMMAND_COPY_BUFFER,
             Self::CopyBufferRect { .. } => CL_COMMAND_COPY_BUFFER_RECT,
             Self::FillBuffer { .. } => CL_COMMAND_FILL_BUFFER,
@@ -80,12 +163,21 @@ impl Command {
         }
     }
 
+    pub(super) fn role(&self) -> Role {
+        match self {
+            Self::Barrier => Role::Barrier,
+            Self::Marker => Role::Marker,
+            _ => Role::Work,
+        }
+    }
+
     /// Whether there is something for a device to do. Barriers, and commands without bytes or work-items, only order others.
     pub(super) fn is_work(&self) -> bool {
         match self {
-            Self::Barrier => false,
+            Self::Barrier | Self::Marker => false,
             Self::CopyBuffer { size, .. }
             | Self::FillBuffer { size, .. }
+            | Self::ReadBuffer { size, .. }
             | Self::CopyAddresses { size, .. }
             | Self::FillAddresses { size, .. } => *size > 0,
             Self::Launch(launch) => !launch.range.is_empty(),
@@ -103,7 +195,7 @@ impl Command {
         // SAFETY: live objects that are held here, ranges that were checked, and the caller's promise.
         unsafe {
             match self {
-                Self::Barrier => calls::clEnqueueMarkerWithWaitList(queue, count, list, event),
+                Self::Barrier | Self::Marker => calls::clEnqueueMarkerWithWaitList(queue, count, list, event),
                 Self::CopyBuffer { from, to, from_offset, to_offset, size } => calls::clEnqueueCopyBuffer(
                     queue,
                     from.raw(),
@@ -193,6 +285,38 @@ impl Command {
                     pattern.0.as_ptr().cast(),
                     *pattern_size,
                     *size,
+                    count,
+                    list,
+                    event,
+                ),
+                Self::ReadBuffer { from, offset, size, to } => {
+                    calls::clEnqueueReadBuffer(queue, from.raw(), CL_FALSE, *offset, *size, to.0, count, list, event)
+                }
+                Self::ReadBufferRect { from, from_side, to_side, region, to } => calls::clEnqueueReadBufferRect(
+                    queue,
+                    from.raw(),
+                    CL_FALSE,
+                    from_side.origin.as_ptr(),
+                    to_side.origin.as_ptr(),
+                    region.as_ptr(),
+                    from_side.row,
+                    from_side.slice,
+                    to_side.row,
+                    to_side.slice,
+                    to.0,
+                    count,
+                    list,
+                    event,
+                ),
+                Self::ReadImage { from, origin, region, row, slice, to } => calls::clEnqueueReadImage(
+                    queue,
+                    from.raw(),
+                    CL_FALSE,
+                    origin.as_ptr(),
+                    region.as_ptr(),
+                    *row,
+                    *slice,
+                    to.0,
                     count,
                     list,
                     event,

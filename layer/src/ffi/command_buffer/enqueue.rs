@@ -12,9 +12,10 @@ use opencl_sys::{
 };
 
 use super::buffer::{Buffer, QueueFacts, Recorded};
+use super::capture::Waits;
 use super::command::Command;
 use super::owned::Event;
-use super::{enter, events, query};
+use super::{capture, enter, events, query};
 use crate::command_buffer::{Checked, ensure};
 
 /// # Safety
@@ -37,6 +38,13 @@ pub(super) unsafe extern "system" fn enqueue(
             // SAFETY: a list of one, and drivers check that it is a queue.
             unsafe { other_queue(&buffer, queues.read()) }?
         };
+        // One command buffer cannot be a command of another one.
+        let name = "clEnqueueCommandBufferKHR";
+        let tail = Waits { count: waits_count, list: waits, event };
+        // SAFETY: what the program gave.
+        if let Some(status) = unsafe { capture::call(queue, name, tail, |_| Ok(None)) } {
+            return Err(status);
+        }
         // SAFETY: what the program gave.
         unsafe { query::events(facts.context(), waits_count, waits) }?;
         let waits =

@@ -8,11 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use opencl_sys::{
-    CL_COMMAND_COMMAND_BUFFER_KHR, CL_EVENT_COMMAND_TYPE, CL_INVALID_OPERATION, CL_PROFILING_COMMAND_QUEUED,
-    CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_SUBMIT, CL_SUCCESS, cl_event, cl_int, cl_uint,
+    CL_COMMAND_COMMAND_BUFFER_KHR, CL_COMPLETE, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_EVENT_COMMAND_TYPE,
+    CL_INVALID_OPERATION, CL_PROFILING_COMMAND_QUEUED, CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_SUBMIT,
+    CL_SUCCESS, cl_event, cl_int, cl_uint,
 };
 
+use super::capture::{self, Waiting};
 use super::owned::Event;
+use super::query;
 use crate::ffi::{quietly, targets::next};
 
 /// An event that the program has references to.
@@ -94,6 +97,18 @@ unsafe extern "system" fn clGetEventInfo(
     value: *mut c_void,
     size_ret: *mut usize,
 ) -> cl_int {
+    // Who asks whether an event is over may ask until it is.
+    if name == CL_EVENT_COMMAND_EXECUTION_STATUS {
+        // SAFETY: a list of one.
+        if let Waiting::Done(status) = unsafe { capture::wait_for_events(1, &raw const event, "clGetEventInfo") } {
+            return if status == CL_SUCCESS {
+                // SAFETY: the caller's places.
+                unsafe { query::answer(&[CL_COMPLETE as cl_uint], size, value, size_ret) }
+            } else {
+                status
+            };
+        }
+    }
     // SAFETY: rule T.
     let Some(function) = (unsafe { next::<Info>(42) }) else { return CL_INVALID_OPERATION };
     // SAFETY: rule V.

@@ -15,7 +15,7 @@ use opencl_sys::{
     CL_QUEUE_PROFILING_ENABLE, CL_SUCCESS, cl_device_id, cl_int, cl_platform_id, cl_uint, cl_ulong,
 };
 
-use super::{buffer, calls, enqueue, enter, kernels, query, record, update};
+use super::{buffer, calls, capture, enqueue, enter, kernels, query, record, update};
 use crate::command_buffer::properties::FIELDS;
 use crate::command_buffer::version::{self, Native, Version};
 use crate::command_buffer::{Checked, ensure};
@@ -89,7 +89,7 @@ unsafe fn devices(platform: cl_platform_id) -> Checked<Vec<cl_device_id>> {
 ///
 /// # Safety
 /// What the program gave for a device. Drivers check that it is one.
-unsafe fn serves_device(device: cl_device_id) -> bool {
+pub(super) unsafe fn serves_device(device: cl_device_id) -> bool {
     // SAFETY: the caller's promise.
     let platform = unsafe { query::one(calls::clGetDeviceInfo, device, CL_DEVICE_PLATFORM) };
     // SAFETY: a device.
@@ -232,6 +232,10 @@ fn function(name: &CStr) -> Option<*mut c_void> {
         b"clEnqueueCommandBufferKHR" => enqueue::enqueue as *const () as *mut c_void,
         b"clUpdateMutableCommandsKHR" => update::update as *const () as *mut c_void,
         b"clGetMutableCommandInfoKHR" => update::info as *const () as *mut c_void,
+        b"clBeginCaptureCLG" => capture::begin as *const () as *mut c_void,
+        b"clEndCaptureCLG" => capture::end as *const () as *mut c_void,
+        b"clGetCaptureInfoCLG" => capture::info as *const () as *mut c_void,
+        b"clGetCapturedCommandsCLG" => capture::commands as *const () as *mut c_void,
         b"clCommandNDRangeKernelKHR" => record::launch as *const () as *mut c_void,
         b"clCommandBarrierWithWaitListKHR" => form!(barrier, barrier_without),
         b"clCommandCopyBufferKHR" => form!(copy_buffer, copy_buffer_without),

@@ -5,7 +5,8 @@
 //! a driver is called; here are the calls.
 //!
 //! - [`buffer`]: command buffers. [`record`] adds commands to them, [`enqueue`] runs them, [`update`] changes them.
-//! - [`command`]: what a command is, and the call that enqueues it.
+//! - [`make`]: commands of what programs give. [`command`]: what a command is, and the call that enqueues it.
+//! - [`capture`]: a queue whose commands become those of a command buffer. [`captured`]: the calls that this concerns.
 //! - [`events`]: events that [`enqueue`] has returned are those of the last command, and answer for all.
 //! - [`kernels`]: which arguments the program's kernels have.
 //! - [`extensions`]: what programs read and ask for, so that they find all this.
@@ -21,11 +22,14 @@
 
 mod buffer;
 mod calls;
+mod capture;
+mod captured;
 mod command;
 mod enqueue;
 mod events;
 mod extensions;
 mod kernels;
+mod make;
 mod owned;
 mod query;
 mod record;
@@ -45,6 +49,7 @@ pub(super) fn wrappers() -> Vec<(usize, *mut c_void)> {
     let mut all = extensions::wrappers();
     all.extend(events::wrappers());
     all.extend(kernels::wrappers());
+    all.extend(captured::wrappers());
     all
 }
 

@@ -64,8 +64,8 @@ macro_rules! owned {
 
 owned! {
     Queue: cl_command_queue, release clReleaseCommandQueue, also clRetainCommandQueue;
-    Memory: cl_mem, release clReleaseMemObject, also clRetainMemObject;
-    Event: cl_event, release clReleaseEvent, new from_raw;
+    Memory: cl_mem, release clReleaseMemObject, new from_raw, also clRetainMemObject;
+    Event: cl_event, release clReleaseEvent, new from_raw, also clRetainEvent;
     /// A kernel that is the layer's alone has its arguments from before other threads see it, and they are never set again.
     Kernel: cl_kernel, release clReleaseKernel, new from_raw, also clRetainKernel;
 }

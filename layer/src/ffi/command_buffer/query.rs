@@ -6,17 +6,20 @@ use std::ptr;
 use opencl_sys::{
     CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES, CL_DEVICE_EXTENSIONS_WITH_VERSION, CL_DEVICE_IMAGE_SUPPORT,
     CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_DEVICE_MEM_BASE_ADDR_ALIGN, CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT,
-    CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_VERSION, CL_EVENT_CONTEXT, CL_IMAGE_ARRAY_SIZE, CL_IMAGE_DEPTH,
-    CL_IMAGE_ELEMENT_SIZE, CL_IMAGE_FORMAT, CL_IMAGE_HEIGHT, CL_IMAGE_WIDTH, CL_INVALID_EVENT_WAIT_LIST,
+    CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_VERSION, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_EVENT_CONTEXT,
+    CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_IMAGE_ARRAY_SIZE, CL_IMAGE_DEPTH, CL_IMAGE_ELEMENT_SIZE,
+    CL_IMAGE_FORMAT, CL_IMAGE_HEIGHT, CL_IMAGE_WIDTH, CL_INVALID_CONTEXT, CL_INVALID_EVENT_WAIT_LIST,
     CL_INVALID_KERNEL, CL_INVALID_MEM_OBJECT, CL_INVALID_PROGRAM_EXECUTABLE, CL_INVALID_VALUE,
-    CL_KERNEL_COMPILE_WORK_GROUP_SIZE, CL_KERNEL_CONTEXT, CL_KERNEL_NUM_ARGS, CL_KERNEL_PROGRAM,
-    CL_KERNEL_WORK_GROUP_SIZE, CL_MEM_ASSOCIATED_MEMOBJECT, CL_MEM_CONTEXT, CL_MEM_FLAGS, CL_MEM_IMMUTABLE_EXT,
-    CL_MEM_OBJECT_BUFFER, CL_MEM_OBJECT_IMAGE1D_ARRAY, CL_MEM_OBJECT_PIPE, CL_MEM_OFFSET, CL_MEM_SIZE, CL_MEM_TYPE,
-    CL_PROGRAM_BUILD_OPTIONS, CL_SUCCESS, cl_bool, cl_device_id, cl_event, cl_int, cl_kernel, cl_mem, cl_program,
-    cl_uint, cl_ulong,
+    CL_KERNEL_ARG_ADDRESS_CONSTANT, CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ADDRESS_LOCAL,
+    CL_KERNEL_ARG_ADDRESS_QUALIFIER, CL_KERNEL_ARG_TYPE_NAME, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, CL_KERNEL_CONTEXT,
+    CL_KERNEL_NUM_ARGS, CL_KERNEL_PROGRAM, CL_KERNEL_WORK_GROUP_SIZE, CL_MEM_ASSOCIATED_MEMOBJECT, CL_MEM_CONTEXT,
+    CL_MEM_FLAGS, CL_MEM_IMMUTABLE_EXT, CL_MEM_OBJECT_BUFFER, CL_MEM_OBJECT_IMAGE1D_ARRAY, CL_MEM_OBJECT_PIPE,
+    CL_MEM_OFFSET, CL_MEM_SIZE, CL_MEM_TYPE, CL_PROGRAM_BUILD_OPTIONS, CL_SUCCESS, cl_bool, cl_device_id, cl_event,
+    cl_int, cl_kernel, cl_mem, cl_program, cl_uint, cl_ulong,
 };
 
 use super::calls::{self, Query, number};
+use crate::command_buffer::arguments::{Kind, Space};
 use crate::command_buffer::launch::{Device, Kernel};
 use crate::command_buffer::ranges::{Image, Memory, Place};
 use crate::command_buffer::{Checked, ensure};
@@ -237,7 +240,63 @@ unsafe fn is_uniform(kernel: cl_kernel, device: cl_device_id) -> bool {
     !may_differ || options.contains("-cl-uniform-work-group-size")
 }
 
-/// Checks a list of events: rules of `clEnqueue...`.
+/// Returns what a kernel's arguments take.
+///
+/// # Safety
+/// It is a kernel.
+pub(super) unsafe fn arguments(kernel: cl_kernel) -> Vec<Kind> {
+    // SAFETY: a kernel.
+    let count = unsafe { one::<_, cl_uint>(calls::clGetKernelInfo, kernel, CL_KERNEL_NUM_ARGS) };
+    (0..count.unwrap_or(0))
+        .map(|index| {
+            let ask = |name, size, value, size_ret| {
+                // SAFETY: a kernel, and room for the size.
+                unsafe { calls::clGetKernelArgInfo(kernel, index, name, size, value, size_ret) }
+            };
+            let (mut space, mut size) = (0 as cl_uint, 0);
+            let of = CL_KERNEL_ARG_ADDRESS_QUALIFIER;
+            let has_space = ask(of, size_of_val(&space), (&raw mut space).cast(), ptr::null_mut()) == CL_SUCCESS;
+            let has_name = ask(CL_KERNEL_ARG_TYPE_NAME, 0, ptr::null_mut(), &raw mut size) == CL_SUCCESS;
+            let mut name = vec![0_u8; size];
+            // Programs of binaries, and some drivers, tell nothing.
+            if !has_space
+                || !has_name
+                || ask(CL_KERNEL_ARG_TYPE_NAME, size, name.as_mut_ptr().cast(), ptr::null_mut()) != CL_SUCCESS
+            {
+                return Kind::Any;
+            }
+            let space = match space {
+                CL_KERNEL_ARG_ADDRESS_GLOBAL | CL_KERNEL_ARG_ADDRESS_CONSTANT => Space::Global,
+                CL_KERNEL_ARG_ADDRESS_LOCAL => Space::Local,
+                _ => Space::Private,
+            };
+            let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+            Kind::of(space, &String::from_utf8_lossy(name))
+        })
+        .collect()
+}
+
+/// Checks a value for an argument.
+///
+/// # Safety
+/// `size` bytes at `value`, or null.
+pub(super) unsafe fn value(context: usize, kind: Kind, size: usize, value: *const std::ffi::c_void) -> Checked {
+    kind.check(size, !value.is_null())?;
+    if !matches!(kind, Kind::Buffer | Kind::Image) || value.is_null() {
+        return Ok(());
+    }
+    // SAFETY: the size of a handle was checked.
+    let object = unsafe { value.cast::<cl_mem>().read_unaligned() };
+    if object.is_null() {
+        return ensure(kind == Kind::Buffer, CL_INVALID_MEM_OBJECT);
+    }
+    // SAFETY: drivers check that it is a memory object.
+    let (of, facts) = unsafe { memory(object) }?;
+    ensure((of == CL_MEM_OBJECT_BUFFER) == (kind == Kind::Buffer), CL_INVALID_MEM_OBJECT)?;
+    ensure(facts.context == context, CL_INVALID_CONTEXT)
+}
+
+/// Checks a list of events: rules of `clEnqueue...`. One that has failed before is not given to drivers: some run what waits for it.
 ///
 /// # Safety
 /// What the program gave.
@@ -250,7 +309,10 @@ pub(super) unsafe fn events(context: usize, count: cl_uint, list: *const cl_even
         // SAFETY: drivers check that it is an event.
         let of = unsafe { one(calls::clGetEventInfo, event, CL_EVENT_CONTEXT) };
         let of = number(of.map_err(|_: cl_int| CL_INVALID_EVENT_WAIT_LIST)?);
-        ensure(of == context, opencl_sys::CL_INVALID_CONTEXT)?;
+        ensure(of == context, CL_INVALID_CONTEXT)?;
+        // SAFETY: an event.
+        let status: cl_uint = unsafe { one(calls::clGetEventInfo, event, CL_EVENT_COMMAND_EXECUTION_STATUS) }?;
+        ensure(status.cast_signed() >= 0, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)?;
     }
     Ok(())
 }

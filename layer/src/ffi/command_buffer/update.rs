@@ -6,10 +6,10 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use opencl_sys::{
-    CL_INVALID_MUTABLE_COMMAND_KHR, CL_INVALID_OPERATION, CL_INVALID_VALUE, CL_MUTABLE_COMMAND_COMMAND_BUFFER_KHR,
-    CL_MUTABLE_COMMAND_COMMAND_QUEUE_KHR, CL_MUTABLE_COMMAND_COMMAND_TYPE_KHR, CL_MUTABLE_COMMAND_PROPERTIES_ARRAY_KHR,
-    CL_MUTABLE_DISPATCH_ARGUMENTS_KHR, CL_MUTABLE_DISPATCH_DIMENSIONS_KHR, CL_MUTABLE_DISPATCH_EXEC_INFO_KHR,
-    CL_MUTABLE_DISPATCH_GLOBAL_OFFSET_KHR, CL_MUTABLE_DISPATCH_GLOBAL_SIZE_KHR,
+    CL_INVALID_ARG_INDEX, CL_INVALID_MUTABLE_COMMAND_KHR, CL_INVALID_OPERATION, CL_INVALID_VALUE,
+    CL_MUTABLE_COMMAND_COMMAND_BUFFER_KHR, CL_MUTABLE_COMMAND_COMMAND_QUEUE_KHR, CL_MUTABLE_COMMAND_COMMAND_TYPE_KHR,
+    CL_MUTABLE_COMMAND_PROPERTIES_ARRAY_KHR, CL_MUTABLE_DISPATCH_ARGUMENTS_KHR, CL_MUTABLE_DISPATCH_DIMENSIONS_KHR,
+    CL_MUTABLE_DISPATCH_EXEC_INFO_KHR, CL_MUTABLE_DISPATCH_GLOBAL_OFFSET_KHR, CL_MUTABLE_DISPATCH_GLOBAL_SIZE_KHR,
     CL_MUTABLE_DISPATCH_GLOBAL_WORK_OFFSET_KHR, CL_MUTABLE_DISPATCH_GLOBAL_WORK_SIZE_KHR,
     CL_MUTABLE_DISPATCH_KERNEL_KHR, CL_MUTABLE_DISPATCH_LOCAL_SIZE_KHR, CL_MUTABLE_DISPATCH_LOCAL_WORK_SIZE_KHR,
     CL_STRUCTURE_TYPE_MUTABLE_DISPATCH_CONFIG_KHR, CL_SUCCESS, cl_command_buffer_khr, cl_int, cl_mutable_command_khr,
@@ -18,8 +18,8 @@ use opencl_sys::{
 
 use super::buffer::{Buffer, command, recorded};
 use super::command::{Command, Launch};
+use super::make::{clone, places};
 use super::owned::Kernel;
-use super::record::{clone, places};
 use super::{calls, enter, query};
 use crate::command_buffer::launch::Change;
 use crate::command_buffer::{Checked, ensure};
@@ -102,9 +102,12 @@ unsafe fn changed(buffer: &Buffer, old: &Launch, config: &cl_mutable_dispatch_co
     let kernel = unsafe {
         if has_arguments || config.num_exec_infos > 0 {
             let kernel = clone(old.kernel.raw())?;
+            let kinds = old.kinds.get_or_init(|| query::arguments(old.named.raw()));
+            let kind_of = |index: cl_uint| kinds.get(index as usize).copied().ok_or(CL_INVALID_ARG_INDEX);
             for at in 0..config.num_args as usize {
                 let cl_mutable_dispatch_arg_khr { arg_index, arg_size, arg_value } =
                     config.arg_list.add(at).read_unaligned();
+                query::value(buffer.facts.context(), kind_of(arg_index)?, arg_size, arg_value)?;
                 let status = calls::clSetKernelArg(kernel.raw(), arg_index, arg_size, arg_value);
                 ensure(status == CL_SUCCESS, status)?;
                 missing.set(arg_index);
@@ -112,6 +115,7 @@ unsafe fn changed(buffer: &Buffer, old: &Launch, config: &cl_mutable_dispatch_co
             for at in 0..config.num_svm_args as usize {
                 let cl_mutable_dispatch_arg_khr { arg_index, arg_value, .. } =
                     config.arg_svm_list.add(at).read_unaligned();
+                kind_of(arg_index)?;
                 let status = calls::clSetKernelArgSVMPointer(kernel.raw(), arg_index, arg_value);
                 ensure(status == CL_SUCCESS, status)?;
                 missing.set(arg_index);
@@ -119,6 +123,7 @@ unsafe fn changed(buffer: &Buffer, old: &Launch, config: &cl_mutable_dispatch_co
             for at in 0..config.num_exec_infos as usize {
                 let cl_mutable_dispatch_exec_info_khr { param_name, param_value_size, param_value } =
                     config.exec_info_list.add(at).read_unaligned();
+                ensure(!param_value.is_null(), CL_INVALID_VALUE)?;
                 let status = calls::clSetKernelExecInfo(kernel.raw(), param_name, param_value_size, param_value);
                 ensure(status == CL_SUCCESS, status)?;
             }
@@ -133,6 +138,7 @@ unsafe fn changed(buffer: &Buffer, old: &Launch, config: &cl_mutable_dispatch_co
         kernel,
         range,
         missing,
+        kinds: Arc::clone(&old.kinds),
         facts: old.facts,
         properties: old.properties,
         given: old.given.clone(),

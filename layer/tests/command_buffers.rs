@@ -1,0 +1,144 @@
+//! Command buffers and captures, on the OpenCL driver that programs find.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use common::{REPORT, SERVES, VERSION, compiled, layer, run};
+
+const OPENCL: &str = "-l:libOpenCL.so.1";
+
+fn said(program: PathBuf, arguments: &[&str], serves: Option<&str>, version: Option<&str>) -> String {
+    let mut command = Command::new(program);
+    command.args(arguments).env_remove("OPENCL_LAYERS").env_remove(REPORT).env_remove(VERSION);
+    if let Some(serves) = serves {
+        command.env("OPENCL_LAYERS", layer()).env(SERVES, serves);
+    }
+    run(command.envs(version.map(|version| (VERSION, version)))).out
+}
+
+/// A use ends with `ok`. Before that it says what the device lacks, or what its driver does not survive.
+fn uses(source: &str, of: &[&str]) {
+    for one in of {
+        let out = said(compiled(source, &[OPENCL]), &[one], Some("always"), None);
+        let mut lines = out.lines().rev();
+        assert_eq!(lines.next(), Some("ok"), "{one}: {out}");
+        assert!(lines.all(|line| line.starts_with("no ")), "{one}: {out}");
+    }
+}
+
+/// A driver may be run where no compiler is.
+#[test]
+fn the_programs_compile() {
+    for source in ["command_buffers.c", "capture.c", "lists.c"] {
+        compiled(source, &[OPENCL]);
+    }
+}
+
+/// Rules L1, L4: each error of the specification, for each function.
+#[test]
+fn what_is_wrong_is_told_by_the_status_of_the_specification() {
+    uses("command_buffers.c", &["errors"]);
+}
+
+/// Rule L1: each command, on queues in order and out of order, recorded for the one and run on the other.
+#[test]
+fn command_buffers_compute_what_plain_calls_compute() {
+    uses("command_buffers.c", &["results", "failing"]);
+}
+
+/// Rule L1: also while earlier submissions run, and all or nothing.
+#[test]
+fn commands_are_updated() {
+    uses("command_buffers.c", &["updates"]);
+}
+
+/// Rule L1
+#[test]
+fn four_threads_record_run_update_and_release() {
+    uses("command_buffers.c", &["threads"]);
+}
+
+/// Rule L3: nothing runs in a capture, and the command buffer computes what the calls would have.
+#[test]
+fn captured_calls_run_later() {
+    uses("capture.c", &["runs", "transfers"]);
+}
+
+/// Rules L3, L4
+#[test]
+fn what_cannot_be_captured_spoils_the_capture() {
+    uses("capture.c", &["wrong"]);
+}
+
+/// Rule L3
+#[test]
+fn four_threads_capture_their_queues() {
+    uses("capture.c", &["threads"]);
+}
+
+fn lists(serves: Option<&str>, version: Option<&str>) -> String {
+    said(compiled("lists.c", &[OPENCL]), &[], serves, version)
+}
+
+/// Rule L1: what programs read, for each revision that can be reported.
+#[test]
+fn lists_name_the_revision_that_is_asked_for() {
+    for (asked, version, mutable, out_of_order) in [
+        (None, "1.0.0", "0.9.5", false),
+        (Some("0.9.8"), "0.9.8", "0.9.5", false),
+        (Some("0.9.5"), "0.9.5", "0.9.3", true),
+        (Some("0.9.4"), "0.9.4", "0.9.2", true),
+    ] {
+        let out = lists(Some("always"), asked);
+        let lines: Vec<&str> = out.lines().collect();
+        let [device, device_versions, platform, platform_versions, queries, functions] = *lines else {
+            panic!("{out}")
+        };
+        let both = "command_buffer command_buffer_mutable_dispatch";
+        assert_eq!((device, platform), (&*format!("device: {both}"), &*format!("platform: {both}")), "{asked:?}");
+        let versions = format!("command_buffer {version} command_buffer_mutable_dispatch {mutable}");
+        assert_eq!(device_versions, format!("device: {versions}"));
+        assert_eq!(platform_versions, format!("platform: {versions}"));
+        assert_eq!(functions, "functions: 1 1 1");
+        let bits: Vec<u64> = queries
+            .split(" 0x")
+            .skip(1)
+            .map(|bits| u64::from_str_radix(bits, 16).unwrap_or_else(|_| panic!("{queries}")))
+            .collect();
+        let [capabilities, supported, required, fields] = *bits else { panic!("{queries}") };
+        // Whether kernels enqueue kernels is the device's.
+        let queues_out_of_order = supported & 1 != 0;
+        assert_eq!(capabilities & !2, 1 | 4 | if out_of_order && queues_out_of_order { 8 } else { 0 }, "{queries}");
+        assert_eq!((supported & !1, required, fields), (2, 0, 0x1F), "{queries}");
+    }
+}
+
+/// Rule L1: a driver with both extensions, or with functions of the old form, is left alone unless it is asked for.
+#[test]
+fn drivers_that_have_their_own_are_left_alone() {
+    let native = lists(None, None);
+    assert_eq!(lists(Some("never"), None), native);
+    let auto = lists(Some("auto"), None);
+    let versions = native.lines().nth(1).unwrap();
+    let version = |name: &str| {
+        let mut words = versions.split(' ').skip_while(|word| *word != name);
+        words.nth(1).map(|version| version.split('.').map(|number| number.parse().unwrap()).collect::<Vec<u32>>())
+    };
+    let is_old = version("command_buffer").is_some_and(|version| version < vec![0, 9, 5]);
+    let has_both = version("command_buffer").is_some() && version("command_buffer_mutable_dispatch").is_some();
+    if is_old || has_both {
+        assert_eq!(auto, native);
+    } else {
+        assert_eq!(auto, lists(Some("always"), None));
+    }
+}
+
+/// Rule L1: below revision 0.9.5, functions that record have no parameter `properties`.
+#[test]
+fn the_old_form_of_the_functions_is_that_of_the_old_revision() {
+    let out = said(compiled("lists.c", &[OPENCL]), &["old"], Some("always"), Some("0.9.4"));
+    assert_eq!(out, "ok\n");
+}
