@@ -1,4 +1,4 @@
-//! What a library enqueues: CLBlast, which ./ci/setup installs.
+//! What libraries enqueue: CLBlast and clFFT, which ./ci/setup installs.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -30,4 +30,20 @@ fn temporary_memory_of_a_library_is_named() {
           1 other run came once.
     "#]],
     );
+}
+
+/// Rule L3: what a library enqueues runs later, gives the same bytes, and is updated.
+#[test]
+fn captured_libraries_compute_what_they_compute_at_once() {
+    let libraries = ["-l:libclblast.so.1", "-l:libclFFT.so.2", "-l:libOpenCL.so.1"];
+    let program = compiled("captured_library.c", &libraries);
+    for (of, said) in [
+        ("gemm", "gemm: 2 kernels\nok\n"),
+        ("asum", "asum: 2 kernels\nok\n"),
+        ("axpy", "axpy: 1 kernels\nupdated\nok\n"),
+        ("trsm", "trsm: 10 kernels\nok\n"),
+        ("fft", "fft: 4 kernels\nupdated\nok\n"),
+    ] {
+        assert_eq!(with_layer(&program, &[of], None).out, said);
+    }
 }

@@ -36,7 +36,7 @@ struct Profile {
 }
 
 /// Test programs that compile programs in C: of the C library, and for the layer.
-const WITH_C: [&str; 2] = ["c", "programs"];
+const WITH_C: [&str; 3] = ["c", "command_buffers", "programs"];
 
 /// The packages whose tests run on drivers, with their features.
 const PACKAGES: [&str; 8] =

@@ -1,6 +1,7 @@
 //! Recorded commands, and how each is enqueued.
 #![allow(unsafe_code)]
 
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::{Arc, OnceLock};
@@ -134,6 +135,8 @@ pub(super) struct Launch {
     pub(super) kernel: Kernel,
     pub(super) range: Range,
     pub(super) missing: Missing,
+    /// The memory that arguments are, where it was seen. The program may release its own references.
+    pub(super) memory: BTreeMap<cl_uint, Memory>,
     /// What the arguments take, from the first update on.
     pub(super) kinds: Arc<OnceLock<Vec<Kind>>>,
     pub(super) facts: launch::Kernel,

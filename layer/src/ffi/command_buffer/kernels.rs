@@ -1,20 +1,22 @@
-//! Which arguments the program's kernels have. No driver can be asked for that.
+//! Which arguments the program's kernels have, and which of them are memory. No driver can be asked for that.
 //!
 //! It is looked at from when the program asks for a function of command buffers. Of kernels that were made before, and where
-//! functions set arguments that the layer does not see, nothing is known: then drivers say what is missing, when it runs.
+//! functions set arguments that the layer does not see, nothing is known: then drivers say what is missing, when it runs, and the
+//! program has to keep the memory.
 #![allow(unsafe_code, non_snake_case)]
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::{c_char, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use opencl_sys::{
-    CL_INVALID_OPERATION, CL_KERNEL_NUM_ARGS, CL_PROGRAM_NUM_KERNELS, CL_SUCCESS, cl_int, cl_kernel, cl_program,
-    cl_uint,
+    CL_INVALID_OPERATION, CL_KERNEL_NUM_ARGS, CL_MEM_REFERENCE_COUNT, CL_PROGRAM_NUM_KERNELS, CL_SUCCESS, cl_context,
+    cl_int, cl_kernel, cl_mem, cl_program, cl_uint, cl_ulong,
 };
 
+use super::owned::Memory;
 use super::{calls, query};
 use crate::command_buffer::arguments::Missing;
 use crate::ffi::{quietly, targets::next};
@@ -26,10 +28,26 @@ const ON: u8 = 1;
 const BLIND: u8 = 2;
 
 static STATE: AtomicU8 = AtomicU8::new(OFF);
-static KERNELS: Mutex<Option<HashMap<usize, Missing>>> = Mutex::new(None);
+static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
 
-fn kernels() -> MutexGuard<'static, Option<HashMap<usize, Missing>>> {
-    KERNELS.lock().unwrap_or_else(PoisonError::into_inner)
+/// What was seen.
+#[derive(Default)]
+struct Known {
+    kernels: HashMap<usize, Arguments>,
+    /// Memory objects that the program has references to.
+    memory: HashSet<usize>,
+}
+
+/// The arguments of a kernel.
+#[derive(Clone, Default)]
+pub(super) struct Arguments {
+    pub(super) missing: Missing,
+    /// Those that are memory, with the handles.
+    memory: BTreeMap<cl_uint, usize>,
+}
+
+fn known() -> MutexGuard<'static, Option<Known>> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The program may record commands from now on.
@@ -46,20 +64,53 @@ fn is_on() -> bool {
     STATE.load(Ordering::Acquire) == ON
 }
 
-/// Returns which of a kernel's arguments are known to be missing.
-pub(super) fn missing(kernel: cl_kernel, count: cl_uint) -> Missing {
-    if !is_on() || count == 0 {
-        return Missing::default();
+/// Returns what is known of a kernel's arguments. References to their memory are held by the caller from then on.
+pub(super) fn arguments(kernel: cl_kernel) -> (Missing, BTreeMap<cl_uint, Memory>) {
+    if !is_on() {
+        return Default::default();
     }
-    kernels().as_ref().and_then(|kernels| kernels.get(&kernel.addr()).cloned()).unwrap_or_default()
+    let mut of = {
+        let mut known = known();
+        let Some(Known { kernels, memory }) = known.as_mut() else { return Default::default() };
+        let mut of = kernels.get(&kernel.addr()).cloned().unwrap_or_default();
+        of.memory.retain(|_, handle| memory.contains(handle));
+        of
+    };
+    let held = std::mem::take(&mut of.memory).into_iter().filter_map(|(index, handle)| {
+        // SAFETY: a memory object, which the program has as long as it may launch the kernel.
+        Some((index, unsafe { Memory::also(ptr::without_provenance_mut(handle)) }.ok()?))
+    });
+    (of.missing, held.collect())
+}
+
+/// Returns a reference to the memory object that a value for an argument is, if it is one.
+///
+/// # Safety
+/// `size` bytes at `value`, or null.
+pub(super) unsafe fn memory(size: usize, value: *const c_void) -> Option<Memory> {
+    // SAFETY: as the caller promises.
+    let handle = unsafe { handle(size, value) }?;
+    let is_known = known().as_ref().is_some_and(|known| known.memory.contains(&handle));
+    // SAFETY: a memory object that the program gives.
+    if is_known { unsafe { Memory::also(ptr::without_provenance_mut(handle)) }.ok() } else { None }
+}
+
+/// # Safety
+/// As for [`memory`].
+unsafe fn handle(size: usize, value: *const c_void) -> Option<usize> {
+    if size != size_of::<usize>() || value.is_null() {
+        return None;
+    }
+    // SAFETY: that many bytes.
+    Some(unsafe { value.cast::<usize>().read_unaligned() })
 }
 
 /// A kernel was made. Its handle may have been another one's.
-fn made(kernel: cl_kernel, missing: Option<Missing>) {
-    let mut kernels = kernels();
-    let kernels = kernels.get_or_insert_default();
-    match missing {
-        Some(missing) => kernels.insert(kernel.addr(), missing),
+fn made(kernel: cl_kernel, arguments: Option<Arguments>) {
+    let mut known = known();
+    let kernels = &mut known.get_or_insert_default().kernels;
+    match arguments {
+        Some(arguments) => kernels.insert(kernel.addr(), arguments),
         None => kernels.remove(&kernel.addr()),
     };
 }
@@ -70,13 +121,21 @@ unsafe fn made_without(kernel: cl_kernel) {
     if !kernel.is_null() {
         // SAFETY: a kernel.
         let count = unsafe { query::one::<_, cl_uint>(calls::clGetKernelInfo, kernel, CL_KERNEL_NUM_ARGS) };
-        made(kernel, count.ok().map(Missing::all));
+        let arguments = |count| Arguments { missing: Missing::all(count), memory: BTreeMap::new() };
+        made(kernel, count.ok().map(arguments));
     }
 }
 
-fn set(kernel: cl_kernel, argument: cl_uint) {
-    if let Some(missing) = kernels().as_mut().and_then(|kernels| kernels.get_mut(&kernel.addr())) {
-        missing.set(argument);
+/// An argument has got a value: a handle, if it is as large as one.
+fn set(kernel: cl_kernel, argument: cl_uint, handle: Option<usize>) {
+    let mut known = known();
+    let Some(Known { kernels, memory }) = known.as_mut() else { return };
+    if let Some(arguments) = kernels.get_mut(&kernel.addr()) {
+        arguments.missing.set(argument);
+        match handle.filter(|handle| memory.contains(handle)) {
+            Some(handle) => arguments.memory.insert(argument, handle),
+            None => arguments.memory.remove(&argument),
+        };
     }
 }
 
@@ -125,8 +184,8 @@ unsafe extern "system" fn clCloneKernel(from: cl_kernel, status: *mut cl_int) ->
     let kernel = unsafe { function(from, status) };
     if is_on() && !kernel.is_null() {
         quietly(|| {
-            let missing = kernels().as_ref().and_then(|kernels| kernels.get(&from.addr()).cloned());
-            made(kernel, missing);
+            let arguments = known().as_ref().and_then(|known| known.kernels.get(&from.addr()).cloned());
+            made(kernel, arguments);
         });
     }
     kernel
@@ -144,7 +203,8 @@ unsafe extern "system" fn clSetKernelArg(
     // SAFETY: rule V.
     let status = unsafe { function(kernel, index, size, value) };
     if status == CL_SUCCESS && is_on() {
-        quietly(|| set(kernel, index));
+        // SAFETY: rule A.
+        quietly(|| set(kernel, index, unsafe { handle(size, value) }));
     }
     status
 }
@@ -156,17 +216,89 @@ unsafe extern "system" fn clSetKernelArgSVMPointer(kernel: cl_kernel, index: cl_
     // SAFETY: rule V.
     let status = unsafe { function(kernel, index, value) };
     if status == CL_SUCCESS && is_on() {
-        quietly(|| set(kernel, index));
+        quietly(|| set(kernel, index, None));
     }
     status
 }
 
+/// What the program has released for the last time is no value of an argument any more.
+unsafe extern "system" fn clReleaseMemObject(memory: cl_mem) -> cl_int {
+    // SAFETY: rule T.
+    let Some(function) = (unsafe { next::<unsafe extern "system" fn(cl_mem) -> cl_int>(18) }) else {
+        return CL_INVALID_OPERATION;
+    };
+    if is_on() && !memory.is_null() {
+        quietly(|| {
+            // SAFETY: drivers check that it is a memory object.
+            let count = unsafe { query::one::<_, cl_uint>(calls::clGetMemObjectInfo, memory, CL_MEM_REFERENCE_COUNT) };
+            if count == Ok(1)
+                && let Some(known) = known().as_mut()
+            {
+                known.memory.remove(&memory.addr());
+            }
+        });
+    }
+    // SAFETY: rule V.
+    unsafe { function(memory) }
+}
+
+/// Declares wrappers of functions that make memory objects.
+macro_rules! makes_memory {
+    ($( $place:literal $name:ident ($($arg:ident: $type:ty),*); )*) => {
+        $(
+            #[allow(clippy::too_many_arguments)]
+            unsafe extern "system" fn $name($($arg: $type,)* status: *mut cl_int) -> cl_mem {
+                type Function = unsafe extern "system" fn($($type,)* *mut cl_int) -> cl_mem;
+                // SAFETY: rule T.
+                let Some(function) = (unsafe { next::<Function>($place) }) else { return ptr::null_mut() };
+                // SAFETY: rule V.
+                let memory = unsafe { function($($arg,)* status) };
+                if is_on() && !memory.is_null() {
+                    quietly(|| known().get_or_insert_default().memory.insert(memory.addr()));
+                }
+                memory
+            }
+        )*
+
+        fn of_memory() -> Vec<(usize, *mut c_void)> {
+            vec![$( ($place, $name as *const () as *mut c_void) ),*]
+        }
+    };
+}
+
+makes_memory! {
+    14 clCreateBuffer(context: cl_context, flags: cl_ulong, size: usize, host: *mut c_void);
+    15 clCreateImage2D(
+        context: cl_context, flags: cl_ulong, format: *const c_void, width: usize, height: usize, row: usize,
+        host: *mut c_void
+    );
+    16 clCreateImage3D(
+        context: cl_context, flags: cl_ulong, format: *const c_void, width: usize, height: usize, depth: usize,
+        row: usize, slice: usize, host: *mut c_void
+    );
+    82 clCreateSubBuffer(buffer: cl_mem, flags: cl_ulong, kind: cl_uint, place: *const c_void);
+    96 clCreateImage(
+        context: cl_context, flags: cl_ulong, format: *const c_void, form: *const c_void, host: *mut c_void
+    );
+    124 clCreatePipe(context: cl_context, flags: cl_ulong, packet: cl_uint, packets: cl_uint, list: *const isize);
+    146 clCreateBufferWithProperties(
+        context: cl_context, list: *const cl_ulong, flags: cl_ulong, size: usize, host: *mut c_void
+    );
+    147 clCreateImageWithProperties(
+        context: cl_context, list: *const cl_ulong, flags: cl_ulong, format: *const c_void, form: *const c_void,
+        host: *mut c_void
+    );
+}
+
 pub(super) fn wrappers() -> Vec<(usize, *mut c_void)> {
-    vec![
+    let mut all = of_memory();
+    all.extend([
+        (18, clReleaseMemObject as *const () as *mut c_void),
         (34, clCreateKernel as *const () as *mut c_void),
         (35, clCreateKernelsInProgram as *const () as *mut c_void),
         (38, clSetKernelArg as *const () as *mut c_void),
         (134, clSetKernelArgSVMPointer as *const () as *mut c_void),
         (137, clCloneKernel as *const () as *mut c_void),
-    ]
+    ]);
+    all
 }

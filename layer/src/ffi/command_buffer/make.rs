@@ -236,7 +236,7 @@ pub(super) unsafe fn launch(
     };
     range.check(&buffer.device.launches, &facts.launches)?;
     launch::promise(has.no_more_groups || buffer.properties.no_more_groups, range.local)?;
-    let missing = kernels::missing(kernel, facts.arguments);
+    let (missing, memory) = kernels::arguments(kernel);
     let may_miss = arguments == Arguments::MayComeLater
         && buffer.properties.is_mutable
         && has.fields & CL_MUTABLE_DISPATCH_ARGUMENTS_KHR != 0;
@@ -248,6 +248,7 @@ pub(super) unsafe fn launch(
         kernel: unsafe { clone(kernel) }?,
         range,
         missing,
+        memory,
         kinds: Arc::default(),
         facts: facts.launches,
         properties: has,

@@ -183,7 +183,6 @@ pub(super) unsafe fn image(given: cl_mem) -> Checked<Image> {
 pub(super) struct Given {
     pub(super) launches: Kernel,
     pub(super) context: usize,
-    pub(super) arguments: cl_uint,
 }
 
 /// # Safety
@@ -193,8 +192,7 @@ pub(super) unsafe fn kernel(kernel: cl_kernel, device: cl_device_id) -> Checked<
     // SAFETY: the caller's promise.
     unsafe {
         let context = number(one(calls::clGetKernelInfo, kernel, CL_KERNEL_CONTEXT)?);
-        let arguments = one(calls::clGetKernelInfo, kernel, CL_KERNEL_NUM_ARGS)?;
-        Ok(Given { launches: launches(kernel, device)?, context, arguments })
+        Ok(Given { launches: launches(kernel, device)?, context })
     }
 }
 

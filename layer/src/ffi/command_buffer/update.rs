@@ -19,8 +19,8 @@ use opencl_sys::{
 use super::buffer::{Buffer, command, recorded};
 use super::command::{Command, Launch};
 use super::make::{clone, places};
-use super::owned::Kernel;
-use super::{calls, enter, query};
+use super::owned::{Kernel, Memory};
+use super::{calls, enter, kernels, query};
 use crate::command_buffer::launch::Change;
 use crate::command_buffer::{Checked, ensure};
 
@@ -98,6 +98,11 @@ unsafe fn changed(buffer: &Buffer, old: &Launch, config: &cl_mutable_dispatch_co
     let range = change.of(old.range);
     range.check(&buffer.device.launches, &old.facts)?;
     let mut missing = old.missing.clone();
+    let mut memory = BTreeMap::new();
+    for (index, held) in &old.memory {
+        // SAFETY: memory that is held.
+        memory.insert(*index, unsafe { Memory::also(held.raw()) }?);
+    }
     // SAFETY: live kernels, and values of the program's.
     let kernel = unsafe {
         if has_arguments || config.num_exec_infos > 0 {
@@ -110,6 +115,10 @@ unsafe fn changed(buffer: &Buffer, old: &Launch, config: &cl_mutable_dispatch_co
                 query::value(buffer.facts.context(), kind_of(arg_index)?, arg_size, arg_value)?;
                 let status = calls::clSetKernelArg(kernel.raw(), arg_index, arg_size, arg_value);
                 ensure(status == CL_SUCCESS, status)?;
+                match kernels::memory(arg_size, arg_value) {
+                    Some(value) => memory.insert(arg_index, value),
+                    None => memory.remove(&arg_index),
+                };
                 missing.set(arg_index);
             }
             for at in 0..config.num_svm_args as usize {
@@ -118,6 +127,7 @@ unsafe fn changed(buffer: &Buffer, old: &Launch, config: &cl_mutable_dispatch_co
                 kind_of(arg_index)?;
                 let status = calls::clSetKernelArgSVMPointer(kernel.raw(), arg_index, arg_value);
                 ensure(status == CL_SUCCESS, status)?;
+                memory.remove(&arg_index);
                 missing.set(arg_index);
             }
             for at in 0..config.num_exec_infos as usize {
@@ -138,6 +148,7 @@ unsafe fn changed(buffer: &Buffer, old: &Launch, config: &cl_mutable_dispatch_co
         kernel,
         range,
         missing,
+        memory,
         kinds: Arc::clone(&old.kinds),
         facts: old.facts,
         properties: old.properties,
