@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use opencl_sys::{
     CL_COMMAND_BUFFER_CONTEXT_KHR, CL_COMMAND_BUFFER_NUM_QUEUES_KHR, CL_COMMAND_BUFFER_PROPERTIES_ARRAY_KHR,
@@ -14,9 +14,9 @@ use opencl_sys::{
     cl_uint, cl_ulong,
 };
 
-use super::command::Command;
+use super::command::{Command, Pattern};
 use super::owned::Queue;
-use super::{calls, enter, query};
+use super::{calls, enter, make, query};
 use crate::command_buffer::handles::{Live, Points, References};
 use crate::command_buffer::order::Order;
 use crate::command_buffer::properties::{self, List};
@@ -37,6 +37,7 @@ pub(super) struct Buffer {
     pub(super) device: query::Facts,
     pub(super) properties: properties::Buffer,
     given: List,
+    joins: OnceLock<Command>,
     contents: Mutex<Contents>,
 }
 
@@ -152,6 +153,7 @@ impl Buffer {
             device,
             properties,
             given,
+            joins: OnceLock::new(),
             contents: Mutex::new(Contents {
                 state: CL_COMMAND_BUFFER_STATE_RECORDING_KHR,
                 points: Points::default(),
@@ -172,6 +174,22 @@ impl Buffer {
 
     pub(super) fn target(&self) -> Target {
         Target { context: self.facts.context(), alignment: self.device.alignment }
+    }
+
+    /// Returns the command that waits for several others on a queue that is out of order. It is a fill of four bytes that nobody
+    /// reads: there, markers wait for more than their lists on PoCL, and for less on Intel's runtime.
+    ///
+    /// # Safety
+    /// The context lives.
+    pub(super) unsafe fn joins(&self) -> Checked<&Command> {
+        if let Some(command) = self.joins.get() {
+            return Ok(command);
+        }
+        let zero = [0_u8; 4];
+        // SAFETY: the caller's promise, and four bytes.
+        let memory = unsafe { make::kept(self, zero.as_ptr().cast(), zero.len()) }?;
+        let pattern = Box::new(Pattern([0; 128]));
+        Ok(self.joins.get_or_init(|| Command::FillBuffer { memory, pattern, pattern_size: 4, offset: 0, size: 4 }))
     }
 
     fn contents(&self) -> MutexGuard<'_, Contents> {

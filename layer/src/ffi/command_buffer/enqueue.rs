@@ -50,7 +50,9 @@ pub(super) unsafe extern "system" fn enqueue(
         let waits =
             // SAFETY: a list of that length.
             if waits_count == 0 { &[] } else { unsafe { slice::from_raw_parts(waits, waits_count as usize) } };
-        let run = Run { queue, recorded: &recorded, wants_event: !event.is_null(), has_times: facts.has_times };
+        // SAFETY: the command buffer's context lives.
+        let joins = if facts.in_order { None } else { Some(unsafe { buffer.joins() }?) };
+        let run = Run { queue, recorded: &recorded, wants_event: !event.is_null(), has_times: facts.has_times, joins };
         // SAFETY: a queue of the context that all objects have, and events of it.
         let done = unsafe { if facts.in_order { run.in_order(waits) } else { run.out_of_order(waits) } }?;
         if let Some(done) = done {
@@ -84,6 +86,8 @@ struct Run<'a> {
     recorded: &'a Recorded,
     wants_event: bool,
     has_times: bool,
+    /// On a queue that is out of order: what waits for several commands.
+    joins: Option<&'a Command>,
 }
 
 /// The event that the program gets, and the one that has the times of the beginning, if that is another one.
@@ -208,8 +212,9 @@ impl Run<'_> {
     /// # Safety
     /// As for [`Self::in_order`].
     unsafe fn marker(&self, waits: &[cl_event]) -> Checked<Event> {
+        let command = self.joins.unwrap_or(&Command::Marker);
         // SAFETY: as the caller promises.
-        unsafe { self.command(&Command::Barrier, waits, true) }?.ok_or(CL_OUT_OF_RESOURCES)
+        unsafe { self.command(command, waits, true) }?.ok_or(CL_OUT_OF_RESOURCES)
     }
 
     /// # Safety

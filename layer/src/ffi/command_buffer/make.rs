@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use opencl_sys::{
     CL_DEPTH, CL_INVALID_CONTEXT, CL_INVALID_KERNEL, CL_INVALID_KERNEL_ARGS, CL_INVALID_OPERATION, CL_INVALID_VALUE,
-    CL_INVALID_WORK_DIMENSION, CL_MEM_COPY_HOST_PTR, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_MEM_READ_ONLY,
+    CL_INVALID_WORK_DIMENSION, CL_MEM_COPY_HOST_PTR, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_MEM_READ_WRITE,
     CL_MUTABLE_DISPATCH_ARGUMENTS_KHR, CL_SUCCESS, cl_kernel, cl_mem, cl_uint,
 };
 
@@ -425,9 +425,9 @@ unsafe fn packed(host: *const c_void, side: Side, region: &Place) -> Checked<Vec
 ///
 /// # Safety
 /// There are `size` bytes.
-unsafe fn kept(buffer: &Buffer, host: *const c_void, size: usize) -> Checked<Memory> {
+pub(super) unsafe fn kept(buffer: &Buffer, host: *const c_void, size: usize) -> Checked<Memory> {
     let mut status = CL_SUCCESS;
-    let flags = CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR;
+    let flags = CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR;
     // SAFETY: a live context, and bytes that are only read.
     let memory =
         unsafe { calls::clCreateBuffer(buffer.facts.raw_context(), flags, size, host.cast_mut(), &raw mut status) };
