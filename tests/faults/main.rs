@@ -4,7 +4,7 @@
 //! A layer between the loader and the driver counts calls and makes them fail: `tests/layer`. It has to exist before
 //! the first OpenCL call, so the work is done in a child process.
 //!
-//! A sweep tries a place of about every fourth function of each use, by chance. It prints its seed; `CLGRAPH_TEST_SEED` tries the
+//! A sweep tries a place of about every fourth function of each use, and of two at least, by chance. It prints its seed; `CLGRAPH_TEST_SEED` tries the
 //! same places again. `CLGRAPH_TEST_PLACES` is the number of places (`all`: up to 50 of each function and use).
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
@@ -78,14 +78,27 @@ fn seed() -> u64 {
     given.map_or_else(|| fastrand::u64(0..1_000_000), |seed| seed.parse().expect("CLGRAPH_TEST_SEED is a number"))
 }
 
-/// Returns some of so many calls, spread over all of them.
-fn places(calls: u32, chance: &mut fastrand::Rng) -> Vec<u32> {
-    let count = calls.min(PLACES);
-    let spread = (0..count).map(|at| (u64::from(at) * u64::from(calls) / u64::from(count)) as u32);
-    let some = sample().unwrap_or_else(|| usize::from(chance.u32(..4) == 0));
-    let mut some = chance.choose_multiple(spread, some);
-    some.sort_unstable();
-    some
+/// Returns some of the calls of each function, spread over all of them. The numbers are those of a use's calls.
+fn places(calls: &[u32], chance: &mut fastrand::Rng) -> Vec<Vec<u32>> {
+    let each = sample();
+    let mut some: Vec<usize> =
+        calls.iter().map(|_| each.unwrap_or_else(|| usize::from(chance.u32(..4) == 0))).collect();
+    if each.is_none() {
+        // Uses with few functions have some of them tried, too.
+        let taken = some.iter().sum::<usize>();
+        let left: Vec<usize> = (0..some.len()).filter(|at| some[*at] == 0 && calls[*at] > 0).collect();
+        for at in chance.choose_multiple(left, 2_usize.saturating_sub(taken)) {
+            some[at] = 1;
+        }
+    }
+    let of = |(calls, some): (&u32, usize)| {
+        let count = (*calls).min(PLACES);
+        let spread = (0..count).map(|at| (u64::from(at) * u64::from(*calls) / u64::from(count)) as u32);
+        let mut some = chance.choose_multiple(spread, some);
+        some.sort_unstable();
+        some
+    };
+    calls.iter().zip(some).map(of).collect()
 }
 
 impl Sweep {
@@ -106,18 +119,16 @@ impl Sweep {
             self.wrong.push(format!("{}: {leak}, without a failure", one.name));
             return;
         }
-        let calls: Vec<_> = layer.functions().into_iter().map(|name| (layer.calls(&name), name)).collect();
+        let mut functions = layer.functions();
+        functions.retain(|name| !by_opencl3(one, name.to_str().unwrap()));
+        let calls: Vec<u32> = functions.iter().map(|name| layer.calls(name)).collect();
+        let chosen = places(&calls, &mut chance);
         let first = self.places;
-        for (count, function) in calls {
+        for ((count, function), skips) in calls.into_iter().zip(functions).zip(chosen) {
             let name = function.to_str().unwrap();
-            if by_opencl3(one, name) {
-                continue;
-            }
             // A command buffer may also be refused temporarily, and is then replayed.
             let statuses: &[i32] = if name == "clEnqueueCommandBufferKHR" { &[-5, -59] } else { &[-5] };
-            for (skip, status) in places(count, &mut chance)
-                .into_iter()
-                .flat_map(|skip| statuses.iter().map(move |status| (skip, *status)))
+            for (skip, status) in skips.into_iter().flat_map(|skip| statuses.iter().map(move |status| (skip, *status)))
             {
                 if self.wrong.len() >= ENOUGH {
                     return;

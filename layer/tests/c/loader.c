@@ -140,6 +140,7 @@ static const struct {
     LOOKS(clEnqueueSVMMap, 8, 0),
     LOOKS(clEnqueueSVMUnmap, 5, 0),
     LOOKS(clSetKernelArgSVMPointer, 3, 0),
+    WRAPS(clSetKernelExecInfo, 4, 0, SERVES),
     LOOKS(clCloneKernel, 2, 1),
     LOOKS(clEnqueueSVMMigrateMem, 8, 0),
     LOOKS(clCreateBufferWithProperties, 6, 1),

@@ -10,12 +10,13 @@ use opencl_sys::{
     CL_COMMAND_BUFFER_STATE_FINALIZED_KHR, CL_COMMAND_BUFFER_STATE_KHR, CL_COMMAND_BUFFER_STATE_RECORDING_KHR,
     CL_INVALID_COMMAND_BUFFER_KHR, CL_INVALID_COMMAND_QUEUE, CL_INVALID_OPERATION, CL_INVALID_VALUE, CL_QUEUE_CONTEXT,
     CL_QUEUE_DEVICE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES,
-    CL_SUCCESS, cl_command_buffer_khr, cl_command_queue, cl_context, cl_device_id, cl_int, cl_mutable_command_khr,
-    cl_uint, cl_ulong,
+    CL_SUCCESS, cl_command_buffer_khr, cl_command_queue, cl_context, cl_device_id, cl_int, cl_kernel,
+    cl_mutable_command_khr, cl_uint, cl_ulong,
 };
 
 use super::command::{Command, Pattern};
 use super::owned::Queue;
+use super::prepared::{Kernels, Prepared};
 use super::{calls, enter, make, query};
 use crate::command_buffer::handles::{Live, Points, References};
 use crate::command_buffer::order::Order;
@@ -38,6 +39,8 @@ pub(super) struct Buffer {
     pub(super) properties: properties::Buffer,
     given: List,
     joins: OnceLock<Command>,
+    /// Those of the launches so far, while it is recorded.
+    kernels: Mutex<Kernels>,
     contents: Mutex<Contents>,
 }
 
@@ -154,6 +157,7 @@ impl Buffer {
             properties,
             given,
             joins: OnceLock::new(),
+            kernels: Mutex::default(),
             contents: Mutex::new(Contents {
                 state: CL_COMMAND_BUFFER_STATE_RECORDING_KHR,
                 points: Points::default(),
@@ -190,6 +194,16 @@ impl Buffer {
         let memory = unsafe { make::kept(self, zero.as_ptr().cast(), zero.len()) }?;
         let pattern = Box::new(Pattern([0; 128]));
         Ok(self.joins.get_or_init(|| Command::FillBuffer { memory, pattern, pattern_size: 4, offset: 0, size: 4 }))
+    }
+
+    /// Returns a kernel with the arguments that it has now.
+    ///
+    /// # Safety
+    /// What the program gave for a kernel. Drivers check that it is one.
+    pub(super) unsafe fn prepare(&self, kernel: cl_kernel) -> Checked<Arc<Prepared>> {
+        let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the caller's promise.
+        unsafe { kernels.prepare(kernel, &self.facts) }
     }
 
     fn contents(&self) -> MutexGuard<'_, Contents> {
@@ -262,6 +276,9 @@ impl Buffer {
         let leaves = contents.order.leaves().into();
         Arc::make_mut(&mut contents.recorded).leaves = leaves;
         contents.state = contents.finalized_state();
+        drop(contents);
+        let kernels = std::mem::take(&mut *self.kernels.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(kernels);
         Ok(())
     }
 
@@ -306,7 +323,7 @@ impl Contents {
     /// The state behind recording: whether all arguments of all launches have values.
     fn finalized_state(&self) -> cl_uint {
         let is_whole = |command: &Arc<Command>| match &**command {
-            Command::Launch(launch) => launch.missing.is_empty(),
+            Command::Launch(launch) => launch.prepared.missing.is_empty(),
             _ => true,
         };
         if self.recorded.commands.iter().all(is_whole) {

@@ -146,6 +146,7 @@ impl Capture {
 ///
 /// # Safety
 /// What the program gave.
+#[cold]
 pub(super) unsafe fn call(
     queue: cl_command_queue,
     name: &'static str,

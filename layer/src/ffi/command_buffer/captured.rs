@@ -37,16 +37,18 @@ macro_rules! captured {
                     *const cl_event,
                     *mut cl_event,
                 ) -> cl_int;
-                let make = |$buffer: &Buffer| -> Checked<Option<Command>> {
-                    let _ = ($($arg,)*);
-                    #[allow(unused_unsafe)]
+                if capture::is_active() {
+                    let make = |$buffer: &Buffer| -> Checked<Option<Command>> {
+                        let _ = ($($arg,)*);
+                        #[allow(unused_unsafe)]
+                        // SAFETY: what the program gave.
+                        unsafe { $make }
+                    };
                     // SAFETY: what the program gave.
-                    unsafe { $make }
-                };
-                // SAFETY: what the program gave.
-                let taken = unsafe { capture::call(queue, stringify!($name), Waits { count, list, event }, make) };
-                if let Some(status) = taken {
-                    return status;
+                    let taken = unsafe { capture::call(queue, stringify!($name), Waits { count, list, event }, make) };
+                    if let Some(status) = taken {
+                        return status;
+                    }
                 }
                 // SAFETY: rule T.
                 let Some(function) = (unsafe { next::<Function>($place) }) else { return CL_INVALID_OPERATION };

@@ -1,10 +1,9 @@
 //! Recorded commands, and how each is enqueued.
 #![allow(unsafe_code)]
 
-use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use opencl_sys::{
     CL_COMMAND_BARRIER, CL_COMMAND_COPY_BUFFER, CL_COMMAND_COPY_BUFFER_RECT, CL_COMMAND_COPY_BUFFER_TO_IMAGE,
@@ -15,9 +14,9 @@ use opencl_sys::{
 };
 
 use super::calls;
-use super::owned::{Kernel, Memory};
-use crate::command_buffer::arguments::{Kind, Missing};
-use crate::command_buffer::launch::{self, Range};
+use super::owned::Memory;
+use super::prepared::Prepared;
+use crate::command_buffer::launch::Range;
 use crate::command_buffer::order::Role;
 use crate::command_buffer::properties::{self, List};
 use crate::command_buffer::ranges::{Place, Side};
@@ -129,17 +128,8 @@ pub(super) enum Command {
 /// A launch of a kernel.
 #[derive(Debug)]
 pub(super) struct Launch {
-    /// The program's kernel. It is named to the program, and never launched.
-    pub(super) named: Kernel,
-    /// The layer's own, with the arguments of this launch.
-    pub(super) kernel: Kernel,
+    pub(super) prepared: Arc<Prepared>,
     pub(super) range: Range,
-    pub(super) missing: Missing,
-    /// The memory that arguments are, where it was seen. The program may release its own references.
-    pub(super) memory: BTreeMap<cl_uint, Memory>,
-    /// What the arguments take, from the first update on.
-    pub(super) kinds: Arc<OnceLock<Vec<Kind>>>,
-    pub(super) facts: launch::Kernel,
     pub(super) properties: properties::Launch,
     pub(super) given: List,
 }
@@ -341,7 +331,7 @@ impl Launch {
         event: *mut cl_event,
     ) -> cl_int {
         let Range { dimensions, offset, global, .. } = &self.range;
-        let group = self.range.group(&self.facts);
+        let group = self.range.group(&self.prepared.facts);
         let group = group.as_ref().map_or(ptr::null(), |group| group.as_ptr());
         // Some drivers are slower with an offset of nothing.
         let offset = if *offset == [0; 3] { ptr::null() } else { offset.as_ptr() };
@@ -350,7 +340,7 @@ impl Launch {
         unsafe {
             calls::clEnqueueNDRangeKernel(
                 queue,
-                self.kernel.raw(),
+                self.prepared.kernel.raw(),
                 dimensions,
                 offset,
                 global.as_ptr(),

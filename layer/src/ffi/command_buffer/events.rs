@@ -98,7 +98,7 @@ unsafe extern "system" fn clGetEventInfo(
     size_ret: *mut usize,
 ) -> cl_int {
     // Who asks whether an event is over may ask until it is.
-    if name == CL_EVENT_COMMAND_EXECUTION_STATUS {
+    if name == CL_EVENT_COMMAND_EXECUTION_STATUS && capture::is_active() {
         // SAFETY: a list of one.
         if let Waiting::Done(status) = unsafe { capture::wait_for_events(1, &raw const event, "clGetEventInfo") } {
             return if status == CL_SUCCESS {

@@ -40,10 +40,12 @@ struct Known {
 
 /// The arguments of a kernel.
 #[derive(Clone, Default)]
-pub(super) struct Arguments {
-    pub(super) missing: Missing,
+struct Arguments {
+    missing: Missing,
     /// Those that are memory, with the handles.
     memory: BTreeMap<cl_uint, usize>,
+    /// How often the kernel was changed.
+    version: u64,
 }
 
 fn known() -> MutexGuard<'static, Option<Known>> {
@@ -62,6 +64,14 @@ pub(super) fn are_set_elsewhere() {
 
 fn is_on() -> bool {
     STATE.load(Ordering::Acquire) == ON
+}
+
+/// Returns a number that changes whenever the kernel does, if that is seen.
+pub(super) fn version(kernel: cl_kernel) -> Option<u64> {
+    if !is_on() {
+        return None;
+    }
+    known().as_ref()?.kernels.get(&kernel.addr()).map(|arguments| arguments.version)
 }
 
 /// Returns what is known of a kernel's arguments. References to their memory are held by the caller from then on.
@@ -121,7 +131,7 @@ unsafe fn made_without(kernel: cl_kernel) {
     if !kernel.is_null() {
         // SAFETY: a kernel.
         let count = unsafe { query::one::<_, cl_uint>(calls::clGetKernelInfo, kernel, CL_KERNEL_NUM_ARGS) };
-        let arguments = |count| Arguments { missing: Missing::all(count), memory: BTreeMap::new() };
+        let arguments = |count| Arguments { missing: Missing::all(count), ..Arguments::default() };
         made(kernel, count.ok().map(arguments));
     }
 }
@@ -131,6 +141,7 @@ fn set(kernel: cl_kernel, argument: cl_uint, handle: Option<usize>) {
     let mut known = known();
     let Some(Known { kernels, memory }) = known.as_mut() else { return };
     if let Some(arguments) = kernels.get_mut(&kernel.addr()) {
+        arguments.version += 1;
         arguments.missing.set(argument);
         match handle.filter(|handle| memory.contains(handle)) {
             Some(handle) => arguments.memory.insert(argument, handle),
@@ -221,6 +232,29 @@ unsafe extern "system" fn clSetKernelArgSVMPointer(kernel: cl_kernel, index: cl_
     status
 }
 
+unsafe extern "system" fn clSetKernelExecInfo(
+    kernel: cl_kernel,
+    name: cl_uint,
+    size: usize,
+    value: *const c_void,
+) -> cl_int {
+    type Function = unsafe extern "system" fn(cl_kernel, cl_uint, usize, *const c_void) -> cl_int;
+    // SAFETY: rule T.
+    let Some(function) = (unsafe { next::<Function>(135) }) else { return CL_INVALID_OPERATION };
+    // SAFETY: rule V.
+    let status = unsafe { function(kernel, name, size, value) };
+    if status == CL_SUCCESS && is_on() {
+        quietly(|| {
+            if let Some(known) = known().as_mut()
+                && let Some(arguments) = known.kernels.get_mut(&kernel.addr())
+            {
+                arguments.version += 1;
+            }
+        });
+    }
+    status
+}
+
 /// What the program has released for the last time is no value of an argument any more.
 unsafe extern "system" fn clReleaseMemObject(memory: cl_mem) -> cl_int {
     // SAFETY: rule T.
@@ -298,6 +332,7 @@ pub(super) fn wrappers() -> Vec<(usize, *mut c_void)> {
         (35, clCreateKernelsInProgram as *const () as *mut c_void),
         (38, clSetKernelArg as *const () as *mut c_void),
         (134, clSetKernelArgSVMPointer as *const () as *mut c_void),
+        (135, clSetKernelExecInfo as *const () as *mut c_void),
         (137, clCloneKernel as *const () as *mut c_void),
     ]);
     all

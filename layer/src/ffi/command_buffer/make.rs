@@ -3,10 +3,9 @@
 
 use std::ffi::c_void;
 use std::slice;
-use std::sync::Arc;
 
 use opencl_sys::{
-    CL_DEPTH, CL_INVALID_CONTEXT, CL_INVALID_KERNEL, CL_INVALID_KERNEL_ARGS, CL_INVALID_OPERATION, CL_INVALID_VALUE,
+    CL_DEPTH, CL_INVALID_KERNEL, CL_INVALID_KERNEL_ARGS, CL_INVALID_OPERATION, CL_INVALID_VALUE,
     CL_INVALID_WORK_DIMENSION, CL_MEM_COPY_HOST_PTR, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_MEM_READ_WRITE,
     CL_MUTABLE_DISPATCH_ARGUMENTS_KHR, CL_SUCCESS, cl_kernel, cl_mem, cl_uint,
 };
@@ -14,7 +13,7 @@ use opencl_sys::{
 use super::buffer::Buffer;
 use super::command::{Address, Command, Launch, Pattern};
 use super::owned::{Kernel, Memory};
-use super::{calls, kernels, query};
+use super::{calls, query};
 use crate::command_buffer::launch::{self, Range};
 use crate::command_buffer::properties as lists;
 use crate::command_buffer::ranges::{self, Place, Side};
@@ -220,9 +219,8 @@ pub(super) unsafe fn launch(
     local: *const usize,
 ) -> Checked<Command> {
     let has = lists::Launch::of(&given)?;
-    // SAFETY: what the program gave, a device.
-    let facts = unsafe { query::kernel(kernel, buffer.facts.device()) }?;
-    ensure(facts.context == buffer.facts.context(), CL_INVALID_CONTEXT)?;
+    // SAFETY: what the program gave.
+    let prepared = unsafe { buffer.prepare(kernel) }?;
     ensure((1..=3).contains(&dimensions), CL_INVALID_WORK_DIMENSION)?;
     let count = dimensions as usize;
     // SAFETY: null, or as many numbers.
@@ -234,26 +232,13 @@ pub(super) unsafe fn launch(
             local: places(local, count, 1),
         }
     };
-    range.check(&buffer.device.launches, &facts.launches)?;
+    range.check(&buffer.device.launches, &prepared.facts)?;
     launch::promise(has.no_more_groups || buffer.properties.no_more_groups, range.local)?;
-    let (missing, memory) = kernels::arguments(kernel);
     let may_miss = arguments == Arguments::MayComeLater
         && buffer.properties.is_mutable
         && has.fields & CL_MUTABLE_DISPATCH_ARGUMENTS_KHR != 0;
-    ensure(may_miss || missing.is_empty(), CL_INVALID_KERNEL_ARGS)?;
-    Ok(Command::Launch(Box::new(Launch {
-        // SAFETY: the driver knows the kernel.
-        named: unsafe { Kernel::also(kernel) }?,
-        // SAFETY: as above.
-        kernel: unsafe { clone(kernel) }?,
-        range,
-        missing,
-        memory,
-        kinds: Arc::default(),
-        facts: facts.launches,
-        properties: has,
-        given,
-    })))
+    ensure(may_miss || prepared.missing.is_empty(), CL_INVALID_KERNEL_ARGS)?;
+    Ok(Command::Launch(Box::new(Launch { prepared, range, properties: has, given })))
 }
 
 /// Commands that only captured calls make.

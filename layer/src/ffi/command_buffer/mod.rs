@@ -8,7 +8,7 @@
 //! - [`make`]: commands of what programs give. [`command`]: what a command is, and the call that enqueues it.
 //! - [`capture`]: a queue whose commands become those of a command buffer. [`captured`]: the calls that this concerns.
 //! - [`events`]: events that [`enqueue`] has returned are those of the last command, and answer for all.
-//! - [`kernels`]: which arguments the program's kernels have.
+//! - [`kernels`]: which arguments the program's kernels have. [`prepared`]: kernels with their arguments, as launches have them.
 //! - [`extensions`]: what programs read and ask for, so that they find all this.
 //! - [`calls`], [`query`], [`owned`]: the loader's functions, what drivers say, references that are held.
 //!
@@ -31,6 +31,7 @@ mod extensions;
 mod kernels;
 mod make;
 mod owned;
+mod prepared;
 mod query;
 mod record;
 mod update;

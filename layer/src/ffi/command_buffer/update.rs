@@ -19,7 +19,8 @@ use opencl_sys::{
 use super::buffer::{Buffer, command, recorded};
 use super::command::{Command, Launch};
 use super::make::{clone, places};
-use super::owned::{Kernel, Memory};
+use super::owned::Memory;
+use super::prepared::Prepared;
 use super::{calls, enter, kernels, query};
 use crate::command_buffer::launch::Change;
 use crate::command_buffer::{Checked, ensure};
@@ -96,64 +97,64 @@ unsafe fn changed(buffer: &Buffer, old: &Launch, config: &cl_mutable_dispatch_co
     let may = |(is_changed, field): &(bool, cl_ulong)| !is_changed || old.properties.fields & field != 0;
     ensure(fields.iter().all(may), CL_INVALID_OPERATION)?;
     let range = change.of(old.range);
-    range.check(&buffer.device.launches, &old.facts)?;
+    range.check(&buffer.device.launches, &old.prepared.facts)?;
+    let prepared = if has_arguments || config.num_exec_infos > 0 {
+        // SAFETY: values of the program's.
+        Arc::new(unsafe { prepared(buffer, &old.prepared, config) }?)
+    } else {
+        Arc::clone(&old.prepared)
+    };
+    Ok(Launch { prepared, range, properties: old.properties, given: old.given.clone() })
+}
+
+/// Returns a kernel with other arguments.
+///
+/// # Safety
+/// `config` is as the specification says, and its lists have the lengths that it says.
+unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch_config_khr) -> Checked<Prepared> {
     let mut missing = old.missing.clone();
     let mut memory = BTreeMap::new();
     for (index, held) in &old.memory {
         // SAFETY: memory that is held.
         memory.insert(*index, unsafe { Memory::also(held.raw()) }?);
     }
+    // SAFETY: a kernel that is held.
+    let kinds = old.kinds.get_or_init(|| unsafe { query::arguments(old.named.raw()) });
+    let kind_of = |index: cl_uint| kinds.get(index as usize).copied().ok_or(CL_INVALID_ARG_INDEX);
     // SAFETY: live kernels, and values of the program's.
     let kernel = unsafe {
-        if has_arguments || config.num_exec_infos > 0 {
-            let kernel = clone(old.kernel.raw())?;
-            let kinds = old.kinds.get_or_init(|| query::arguments(old.named.raw()));
-            let kind_of = |index: cl_uint| kinds.get(index as usize).copied().ok_or(CL_INVALID_ARG_INDEX);
-            for at in 0..config.num_args as usize {
-                let cl_mutable_dispatch_arg_khr { arg_index, arg_size, arg_value } =
-                    config.arg_list.add(at).read_unaligned();
-                query::value(buffer.facts.context(), kind_of(arg_index)?, arg_size, arg_value)?;
-                let status = calls::clSetKernelArg(kernel.raw(), arg_index, arg_size, arg_value);
-                ensure(status == CL_SUCCESS, status)?;
-                match kernels::memory(arg_size, arg_value) {
-                    Some(value) => memory.insert(arg_index, value),
-                    None => memory.remove(&arg_index),
-                };
-                missing.set(arg_index);
-            }
-            for at in 0..config.num_svm_args as usize {
-                let cl_mutable_dispatch_arg_khr { arg_index, arg_value, .. } =
-                    config.arg_svm_list.add(at).read_unaligned();
-                kind_of(arg_index)?;
-                let status = calls::clSetKernelArgSVMPointer(kernel.raw(), arg_index, arg_value);
-                ensure(status == CL_SUCCESS, status)?;
-                memory.remove(&arg_index);
-                missing.set(arg_index);
-            }
-            for at in 0..config.num_exec_infos as usize {
-                let cl_mutable_dispatch_exec_info_khr { param_name, param_value_size, param_value } =
-                    config.exec_info_list.add(at).read_unaligned();
-                ensure(!param_value.is_null(), CL_INVALID_VALUE)?;
-                let status = calls::clSetKernelExecInfo(kernel.raw(), param_name, param_value_size, param_value);
-                ensure(status == CL_SUCCESS, status)?;
-            }
-            kernel
-        } else {
-            Kernel::also(old.kernel.raw())?
+        let kernel = clone(old.kernel.raw())?;
+        for at in 0..config.num_args as usize {
+            let cl_mutable_dispatch_arg_khr { arg_index, arg_size, arg_value } =
+                config.arg_list.add(at).read_unaligned();
+            query::value(buffer.facts.context(), kind_of(arg_index)?, arg_size, arg_value)?;
+            let status = calls::clSetKernelArg(kernel.raw(), arg_index, arg_size, arg_value);
+            ensure(status == CL_SUCCESS, status)?;
+            match kernels::memory(arg_size, arg_value) {
+                Some(value) => memory.insert(arg_index, value),
+                None => memory.remove(&arg_index),
+            };
+            missing.set(arg_index);
         }
+        for at in 0..config.num_svm_args as usize {
+            let cl_mutable_dispatch_arg_khr { arg_index, arg_value, .. } = config.arg_svm_list.add(at).read_unaligned();
+            kind_of(arg_index)?;
+            let status = calls::clSetKernelArgSVMPointer(kernel.raw(), arg_index, arg_value);
+            ensure(status == CL_SUCCESS, status)?;
+            memory.remove(&arg_index);
+            missing.set(arg_index);
+        }
+        for at in 0..config.num_exec_infos as usize {
+            let cl_mutable_dispatch_exec_info_khr { param_name, param_value_size, param_value } =
+                config.exec_info_list.add(at).read_unaligned();
+            ensure(!param_value.is_null(), CL_INVALID_VALUE)?;
+            let status = calls::clSetKernelExecInfo(kernel.raw(), param_name, param_value_size, param_value);
+            ensure(status == CL_SUCCESS, status)?;
+        }
+        kernel
     };
-    Ok(Launch {
-        // SAFETY: a kernel that is held.
-        named: unsafe { Kernel::also(old.named.raw()) }?,
-        kernel,
-        range,
-        missing,
-        memory,
-        kinds: Arc::clone(&old.kinds),
-        facts: old.facts,
-        properties: old.properties,
-        given: old.given.clone(),
-    })
+    let (named, kinds) = (Arc::clone(&old.named), Arc::clone(&old.kinds));
+    Ok(Prepared { named, kernel, missing, memory, kinds, facts: old.facts })
 }
 
 /// # Safety
@@ -178,7 +179,7 @@ pub(super) unsafe extern "system" fn info(
                 CL_MUTABLE_COMMAND_COMMAND_BUFFER_KHR => query::answer(&[buffer.raw()], size, value, size_ret),
                 CL_MUTABLE_COMMAND_COMMAND_TYPE_KHR => query::answer(&[recorded.kind()], size, value, size_ret),
                 CL_MUTABLE_COMMAND_PROPERTIES_ARRAY_KHR => query::answer(&launch.given, size, value, size_ret),
-                CL_MUTABLE_DISPATCH_KERNEL_KHR => query::answer(&[launch.named.raw()], size, value, size_ret),
+                CL_MUTABLE_DISPATCH_KERNEL_KHR => query::answer(&[launch.prepared.named.raw()], size, value, size_ret),
                 CL_MUTABLE_DISPATCH_DIMENSIONS_KHR => query::answer(&[dimensions as cl_uint], size, value, size_ret),
                 CL_MUTABLE_DISPATCH_GLOBAL_WORK_OFFSET_KHR => {
                     query::answer(&range.offset[..dimensions], size, value, size_ret)
