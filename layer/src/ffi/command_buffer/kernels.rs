@@ -44,6 +44,8 @@ struct Arguments {
     missing: Missing,
     /// Those that are memory, with the handles.
     memory: BTreeMap<cl_uint, usize>,
+    /// Those that are a work-group's own memory, with the bytes.
+    local: BTreeMap<cl_uint, usize>,
     /// How often the kernel was changed.
     version: u64,
 }
@@ -74,14 +76,22 @@ pub(super) fn version(kernel: cl_kernel) -> Option<u64> {
     known().as_ref()?.kernels.get(&kernel.addr()).map(|arguments| arguments.version)
 }
 
-/// Returns what is known of a kernel's arguments. References to their memory are held by the caller from then on.
-pub(super) fn arguments(kernel: cl_kernel) -> (Missing, BTreeMap<cl_uint, Memory>) {
+/// What is known of a kernel's arguments, with references to the memory that they are.
+#[derive(Default)]
+pub(super) struct Held {
+    pub(super) missing: Missing,
+    pub(super) memory: BTreeMap<cl_uint, Memory>,
+    pub(super) local: BTreeMap<cl_uint, usize>,
+}
+
+/// Returns what is known of a kernel's arguments.
+pub(super) fn arguments(kernel: cl_kernel) -> Held {
     if !is_on() {
-        return Default::default();
+        return Held::default();
     }
     let mut of = {
         let mut known = known();
-        let Some(Known { kernels, memory }) = known.as_mut() else { return Default::default() };
+        let Some(Known { kernels, memory }) = known.as_mut() else { return Held::default() };
         let mut of = kernels.get(&kernel.addr()).cloned().unwrap_or_default();
         of.memory.retain(|_, handle| memory.contains(handle));
         of
@@ -90,7 +100,7 @@ pub(super) fn arguments(kernel: cl_kernel) -> (Missing, BTreeMap<cl_uint, Memory
         // SAFETY: a memory object, which the program has as long as it may launch the kernel.
         Some((index, unsafe { Memory::also(ptr::without_provenance_mut(handle)) }.ok()?))
     });
-    (of.missing, held.collect())
+    Held { memory: held.collect(), missing: of.missing, local: of.local }
 }
 
 /// Returns a reference to the memory object that a value for an argument is, if it is one.
@@ -136,8 +146,8 @@ unsafe fn made_without(kernel: cl_kernel) {
     }
 }
 
-/// An argument has got a value: a handle, if it is as large as one.
-fn set(kernel: cl_kernel, argument: cl_uint, handle: Option<usize>) {
+/// An argument has got a value: a handle, if it is as large as one, or bytes of a work-group's own memory.
+fn set(kernel: cl_kernel, argument: cl_uint, handle: Option<usize>, local: Option<usize>) {
     let mut known = known();
     let Some(Known { kernels, memory }) = known.as_mut() else { return };
     if let Some(arguments) = kernels.get_mut(&kernel.addr()) {
@@ -146,6 +156,10 @@ fn set(kernel: cl_kernel, argument: cl_uint, handle: Option<usize>) {
         match handle.filter(|handle| memory.contains(handle)) {
             Some(handle) => arguments.memory.insert(argument, handle),
             None => arguments.memory.remove(&argument),
+        };
+        match local {
+            Some(bytes) => arguments.local.insert(argument, bytes),
+            None => arguments.local.remove(&argument),
         };
     }
 }
@@ -215,7 +229,7 @@ unsafe extern "system" fn clSetKernelArg(
     let status = unsafe { function(kernel, index, size, value) };
     if status == CL_SUCCESS && is_on() {
         // SAFETY: rule A.
-        quietly(|| set(kernel, index, unsafe { handle(size, value) }));
+        quietly(|| set(kernel, index, unsafe { handle(size, value) }, value.is_null().then_some(size)));
     }
     status
 }
@@ -227,7 +241,7 @@ unsafe extern "system" fn clSetKernelArgSVMPointer(kernel: cl_kernel, index: cl_
     // SAFETY: rule V.
     let status = unsafe { function(kernel, index, value) };
     if status == CL_SUCCESS && is_on() {
-        quietly(|| set(kernel, index, None));
+        quietly(|| set(kernel, index, None, None));
     }
     status
 }

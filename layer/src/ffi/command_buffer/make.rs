@@ -5,14 +5,14 @@ use std::ffi::c_void;
 use std::slice;
 
 use opencl_sys::{
-    CL_DEPTH, CL_INVALID_KERNEL, CL_INVALID_KERNEL_ARGS, CL_INVALID_OPERATION, CL_INVALID_VALUE,
-    CL_INVALID_WORK_DIMENSION, CL_MEM_COPY_HOST_PTR, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_MEM_READ_WRITE,
-    CL_MUTABLE_DISPATCH_ARGUMENTS_KHR, CL_SUCCESS, cl_kernel, cl_mem, cl_uint,
+    CL_DEPTH, CL_INVALID_KERNEL_ARGS, CL_INVALID_OPERATION, CL_INVALID_VALUE, CL_INVALID_WORK_DIMENSION,
+    CL_MEM_COPY_HOST_PTR, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_MEM_READ_WRITE, CL_MUTABLE_DISPATCH_ARGUMENTS_KHR,
+    CL_SUCCESS, cl_kernel, cl_mem, cl_uint,
 };
 
 use super::buffer::Buffer;
 use super::command::{Address, Command, Launch, Pattern};
-use super::owned::{Kernel, Memory};
+use super::owned::Memory;
 use super::{calls, query};
 use crate::command_buffer::launch::{self, Range};
 use crate::command_buffer::properties as lists;
@@ -457,18 +457,4 @@ pub(super) unsafe fn places(given: *const usize, dimensions: usize, rest: usize)
         *number = unsafe { given.add(at).read_unaligned() };
     }
     Some(place)
-}
-
-/// Makes a kernel with the same arguments.
-///
-/// # Safety
-/// The driver knows the kernel.
-pub(super) unsafe fn clone(kernel: cl_kernel) -> Checked<Kernel> {
-    let mut status = CL_SUCCESS;
-    // SAFETY: the caller's promise.
-    let cloned = unsafe { calls::clCloneKernel(kernel, &raw mut status) };
-    // SAFETY: a reference that is new.
-    let cloned = unsafe { Kernel::from_raw(cloned) };
-    ensure(status == CL_SUCCESS, status)?;
-    cloned.ok_or(CL_INVALID_KERNEL)
 }

@@ -18,9 +18,9 @@ use opencl_sys::{
 
 use super::buffer::{Buffer, command, recorded};
 use super::command::{Command, Launch};
-use super::make::{clone, places};
+use super::make::places;
 use super::owned::Memory;
-use super::prepared::Prepared;
+use super::prepared::{Prepared, clone};
 use super::{calls, enter, kernels, query};
 use crate::command_buffer::launch::Change;
 use crate::command_buffer::{Checked, ensure};
@@ -112,7 +112,7 @@ unsafe fn changed(buffer: &Buffer, old: &Launch, config: &cl_mutable_dispatch_co
 /// # Safety
 /// `config` is as the specification says, and its lists have the lengths that it says.
 unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch_config_khr) -> Checked<Prepared> {
-    let mut missing = old.missing.clone();
+    let (mut missing, mut local) = (old.missing.clone(), old.local.clone());
     let mut memory = BTreeMap::new();
     for (index, held) in &old.memory {
         // SAFETY: memory that is held.
@@ -123,7 +123,7 @@ unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch
     let kind_of = |index: cl_uint| kinds.get(index as usize).copied().ok_or(CL_INVALID_ARG_INDEX);
     // SAFETY: live kernels, and values of the program's.
     let kernel = unsafe {
-        let kernel = clone(old.kernel.raw())?;
+        let kernel = clone(old.kernel.raw(), &old.local)?;
         for at in 0..config.num_args as usize {
             let cl_mutable_dispatch_arg_khr { arg_index, arg_size, arg_value } =
                 config.arg_list.add(at).read_unaligned();
@@ -134,6 +134,11 @@ unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch
                 Some(value) => memory.insert(arg_index, value),
                 None => memory.remove(&arg_index),
             };
+            if arg_value.is_null() {
+                local.insert(arg_index, arg_size);
+            } else {
+                local.remove(&arg_index);
+            }
             missing.set(arg_index);
         }
         for at in 0..config.num_svm_args as usize {
@@ -154,7 +159,7 @@ unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch
         kernel
     };
     let (named, kinds) = (Arc::clone(&old.named), Arc::clone(&old.kinds));
-    Ok(Prepared { named, kernel, missing, memory, kinds, facts: old.facts })
+    Ok(Prepared { named, kernel, missing, memory, local, kinds, facts: old.facts })
 }
 
 /// # Safety
