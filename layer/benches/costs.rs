@@ -1,0 +1,28 @@
+//! What calls and command buffers cost, with the layer and without it: `cargo bench --package clgraph-layer`.
+//! `./ci/with DRIVER -- target/release/deps/costs-...` does it on another driver.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use std::process::Command;
+
+use common::{SERVES, compiled, layer, run};
+
+fn main() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let program = compiled("costs.c", &["-l:libOpenCL.so.1"]);
+    for serves in [None, Some("never"), Some("always")] {
+        let mut command = Command::new(&program);
+        command.env_remove("OPENCL_LAYERS");
+        if let Some(serves) = serves {
+            command.env("OPENCL_LAYERS", layer()).env(SERVES, serves);
+        }
+        let head = serves.map_or_else(|| "without the layer".to_owned(), |serves| format!("{SERVES}={serves}"));
+        println!("{head}, nanoseconds (median, and the middle half of 61 rounds):");
+        for line in run(&mut command).out.lines() {
+            println!("  {line}");
+        }
+    }
+}
