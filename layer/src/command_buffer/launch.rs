@@ -50,6 +50,13 @@ impl Range {
         self.local.or(kernel.required)
     }
 
+    /// Whether all work-groups are of one size. Drivers choose sizes that make them so.
+    pub(crate) fn is_uniform(&self) -> bool {
+        let divides =
+            |local: Place| (0..self.dimensions).all(|at| local[at] != 0 && self.global[at].is_multiple_of(local[at]));
+        self.local.is_none_or(divides)
+    }
+
     pub(crate) fn check(&self, device: &Device, kernel: &Kernel) -> Checked {
         let dimensions = self.dimensions;
         ensure((1..=device.most.len().min(3)).contains(&dimensions), CL_INVALID_WORK_DIMENSION)?;
@@ -141,6 +148,8 @@ mod tests {
     fn groups_that_do_not_divide() {
         let uneven = range(1, [100, 0, 0], Some([8, 1, 1]));
         assert_eq!(check(uneven, ANY), Ok(()));
+        assert!(!uneven.is_uniform() && Range { local: None, ..uneven }.is_uniform());
+        assert!(range(1, [104, 0, 0], Some([8, 1, 1])).is_uniform());
         assert_eq!(check(uneven, ALL_OF_ONE_SIZE), Err(CL_INVALID_WORK_GROUP_SIZE));
         let old = Device { has_non_uniform: false, ..device() };
         assert_eq!(uneven.check(&old, &ANY), Err(CL_INVALID_WORK_GROUP_SIZE));

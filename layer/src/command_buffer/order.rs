@@ -1,7 +1,5 @@
 //! Which commands a command runs after.
 
-use std::collections::HashSet;
-
 /// What a command is for the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -15,13 +13,14 @@ pub(crate) enum Role {
 /// The order of the commands that were recorded so far. Commands are counted from 0.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
-    count: u32,
     /// Each command runs after the one before.
     in_order: bool,
     /// The last barrier: all later commands run after it.
     barrier: Option<u32>,
-    /// The commands that no other runs after. When they are done, all are.
-    leaves: Vec<u32>,
+    /// For each command, whether another one runs after it.
+    has_later: Vec<bool>,
+    /// All commands before this one have later ones.
+    settled: usize,
 }
 
 impl Order {
@@ -33,34 +32,33 @@ impl Order {
     ///
     /// `points` are the commands that it was told to wait for.
     pub(crate) fn add(&mut self, points: &[u32], role: Role) -> Vec<u32> {
-        let at = self.count;
+        let at = self.has_later.len() as u32;
         let mut after: Vec<u32> = if self.in_order {
             at.checked_sub(1).into_iter().collect()
         } else if role != Role::Work && points.is_empty() {
-            self.leaves.clone()
+            self.leaves()
         } else {
             points.iter().copied().chain(self.barrier).collect()
         };
         after.sort_unstable();
         after.dedup();
-        match after.as_slice() {
-            [] => {}
-            [one] => self.leaves.retain(|leaf| leaf != one),
-            many => {
-                let many: HashSet<u32> = many.iter().copied().collect();
-                self.leaves.retain(|leaf| !many.contains(leaf));
-            }
+        for before in &after {
+            self.has_later[*before as usize] = true;
         }
-        self.leaves.push(at);
+        while self.has_later.get(self.settled) == Some(&true) {
+            self.settled += 1;
+        }
+        self.has_later.push(false);
         if role == Role::Barrier {
             self.barrier = Some(at);
         }
-        self.count += 1;
         after
     }
 
-    pub(crate) fn leaves(&self) -> &[u32] {
-        &self.leaves
+    /// Returns the commands that no other runs after. When they are done, all are.
+    pub(crate) fn leaves(&self) -> Vec<u32> {
+        let rest = self.has_later.iter().enumerate().skip(self.settled);
+        rest.filter(|(_, has_later)| !**has_later).map(|(at, _)| at as u32).collect()
     }
 }
 

@@ -22,6 +22,9 @@ pub(crate) struct Memory {
     pub(crate) offset: usize,
     /// Commands must not write to it (`cl_ext_immutable_memory_objects`).
     pub(crate) is_immutable: bool,
+    /// The program may read it, and write it, from its own memory.
+    pub(crate) host_reads: bool,
+    pub(crate) host_writes: bool,
 }
 
 /// An image.
@@ -34,6 +37,18 @@ pub(crate) struct Image {
     pub(crate) format: [u32; 2],
     /// Bytes of a pixel.
     pub(crate) pixel: usize,
+    pub(crate) layers: Layers,
+}
+
+/// What the slices of the program's memory are for an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layers {
+    /// It has one slice: images of one and two dimensions.
+    None,
+    /// The layers of a 1D array.
+    OfRows,
+    /// The slices of a 3D image, or the layers of a 2D array.
+    OfSlices,
 }
 
 /// Where commands are recorded.
@@ -86,6 +101,7 @@ pub(crate) fn copy(
 /// Bytes that come from the program's own memory.
 pub(crate) fn write(at: &Target, memory: &Memory, offset: usize, size: usize) -> Checked {
     at.writes(memory)?;
+    ensure(memory.host_writes, CL_INVALID_OPERATION)?;
     is_within(offset, size, memory.size)?;
     at.is_aligned(memory)
 }
@@ -93,13 +109,22 @@ pub(crate) fn write(at: &Target, memory: &Memory, offset: usize, size: usize) ->
 /// Bytes that go to the program's own memory.
 pub(crate) fn read(at: &Target, memory: &Memory, offset: usize, size: usize) -> Checked {
     at.reads(memory)?;
+    ensure(memory.host_reads, CL_INVALID_OPERATION)?;
     is_within(offset, size, memory.size)?;
     at.is_aligned(memory)
 }
 
 /// The program's own memory, as one side of a copy: nothing is known of its size.
 pub(crate) fn host(at: &Target) -> Memory {
-    Memory { context: at.context, size: usize::MAX, root: 0, offset: 0, is_immutable: false }
+    Memory {
+        context: at.context,
+        size: usize::MAX,
+        root: 0,
+        offset: 0,
+        is_immutable: false,
+        host_reads: true,
+        host_writes: true,
+    }
 }
 
 /// One side of a copy of a rectangle: where it begins, and the bytes from row to row and from slice to slice, or 0.
@@ -209,20 +234,47 @@ fn area(image: &Image, origin: &Place, region: &Place) -> Checked {
 }
 
 /// The program's own memory as the other side of an image: pixels one after another in rows, rows in slices. `row` and `slice` are bytes
-/// from one to the next, or 0. Returns the side and the bytes of the region.
+/// from one to the next, or 0; layers of a 1D array are slices. Returns the side and the bytes of the region.
 pub(crate) fn pixels(image: &Image, region: &Place, row: usize, slice: usize) -> Checked<(Side, Place)> {
     let bytes = region[0].checked_mul(image.pixel).ok_or(CL_INVALID_VALUE)?;
     let region = [bytes, region[1], region[2]];
     ensure(region.iter().all(|extent| *extent > 0), CL_INVALID_VALUE)?;
-    Ok((Side { origin: [0; 3], row, slice }.with_pitches(&region)?, region))
+    let row = if row == 0 { bytes } else { row };
+    ensure(row >= bytes, CL_INVALID_VALUE)?;
+    let side = match image.layers {
+        Layers::None => {
+            ensure(slice == 0, CL_INVALID_VALUE)?;
+            Side { origin: [0; 3], row, slice: row.checked_mul(region[1]).ok_or(CL_INVALID_VALUE)? }
+        }
+        // The rows of a 1D array are its layers.
+        Layers::OfRows => {
+            let slice = if slice == 0 { row } else { slice };
+            ensure(slice >= row, CL_INVALID_VALUE)?;
+            Side { origin: [0; 3], row: slice, slice: slice.checked_mul(region[1]).ok_or(CL_INVALID_VALUE)? }
+        }
+        Layers::OfSlices => {
+            let rows = row.checked_mul(region[1]).ok_or(CL_INVALID_VALUE)?;
+            let slice = if slice == 0 { rows } else { slice };
+            ensure(slice >= rows, CL_INVALID_VALUE)?;
+            Side { origin: [0; 3], row, slice }
+        }
+    };
+    ensure(side.place([bytes - 1, region[1] - 1, region[2] - 1]).is_some(), CL_INVALID_VALUE)?;
+    Ok((side, region))
 }
 
 pub(crate) fn read_image(at: &Target, image: &Image, origin: &Place, region: &Place) -> Checked {
     at.reads(&image.memory)?;
+    ensure(image.memory.host_reads, CL_INVALID_OPERATION)?;
     area(image, origin, region)
 }
 
-/// Also what comes from the program's own memory.
+/// What comes from the program's own memory.
+pub(crate) fn write_image(at: &Target, image: &Image, origin: &Place, region: &Place) -> Checked {
+    ensure(image.memory.host_writes, CL_INVALID_OPERATION)?;
+    fill_image(at, image, origin, region)
+}
+
 pub(crate) fn fill_image(at: &Target, image: &Image, origin: &Place, region: &Place) -> Checked {
     at.writes(&image.memory)?;
     area(image, origin, region)
@@ -292,7 +344,8 @@ mod tests {
     use super::*;
 
     const AT: Target = Target { context: 1, alignment: 16 };
-    const BUFFER: Memory = Memory { context: 1, size: 256, root: 10, offset: 0, is_immutable: false };
+    const BUFFER: Memory =
+        Memory { context: 1, size: 256, root: 10, offset: 0, is_immutable: false, host_reads: true, host_writes: true };
     const OTHER: Memory = Memory { root: 11, ..BUFFER };
 
     #[test]
@@ -383,7 +436,7 @@ mod tests {
 
     #[test]
     fn images_are_touched_within_their_extents() {
-        let image = Image { memory: BUFFER, extents: [4, 8, 1], format: [1, 2], pixel: 4 };
+        let image = Image { memory: BUFFER, extents: [4, 8, 1], format: [1, 2], pixel: 4, layers: Layers::None };
         let other = Image { memory: OTHER, ..image };
         assert_eq!(fill_image(&AT, &image, &[0; 3], &[4, 8, 1]), Ok(()));
         for (origin, region) in
@@ -403,6 +456,30 @@ mod tests {
         assert_eq!(image_to_buffer(&AT, (&image, &[0; 3]), (&OTHER, 129), &[4, 8, 1]), Err(CL_INVALID_VALUE));
         assert_eq!(buffer_to_image(&AT, (&OTHER, 128), (&image, &[0; 3]), &[4, 8, 1]), Ok(()));
         assert_eq!(buffer_to_image(&AT, (&OTHER, 129), (&image, &[0; 3]), &[4, 8, 1]), Err(CL_INVALID_VALUE));
+    }
+
+    #[test]
+    fn pixels_of_the_program_lie_in_rows_and_slices() {
+        let image = |layers| Image { memory: BUFFER, extents: [4, 8, 2], format: [1, 2], pixel: 4, layers };
+        let side =
+            |layers, row, slice| pixels(&image(layers), &[4, 8, 2], row, slice).map(|(side, _)| (side.row, side.slice));
+        assert_eq!(side(Layers::OfSlices, 0, 0), Ok((16, 128)));
+        assert_eq!(side(Layers::OfSlices, 20, 161), Ok((20, 161)));
+        assert_eq!(side(Layers::OfSlices, 20, 159), Err(CL_INVALID_VALUE));
+        assert_eq!(side(Layers::OfSlices, 15, 0), Err(CL_INVALID_VALUE));
+        assert_eq!(side(Layers::OfRows, 0, 0), Ok((16, 128)));
+        assert_eq!(side(Layers::OfRows, 20, 24), Ok((24, 192)));
+        assert_eq!(side(Layers::OfRows, 20, 19), Err(CL_INVALID_VALUE));
+        assert_eq!(side(Layers::None, 20, 0), Ok((20, 160)));
+        assert_eq!(side(Layers::None, 0, 16), Err(CL_INVALID_VALUE));
+    }
+
+    #[test]
+    fn the_program_reads_and_writes_what_it_may() {
+        let silent = Memory { host_reads: false, host_writes: false, ..BUFFER };
+        assert_eq!(read(&AT, &BUFFER, 0, 256).and(write(&AT, &BUFFER, 0, 256)), Ok(()));
+        assert_eq!([read(&AT, &silent, 0, 4), write(&AT, &silent, 0, 4)], [Err(CL_INVALID_OPERATION); 2]);
+        assert_eq!([read(&AT, &BUFFER, 0, 257), write(&AT, &BUFFER, 1, 256)], [Err(CL_INVALID_VALUE); 2]);
     }
 
     #[test]

@@ -73,7 +73,10 @@ static const struct {
 #define LOOKS(name, arguments, object) WRAPS(name, arguments, object, REPORTS | SERVES)
     WRAPS(clGetPlatformInfo, 5, 0, SERVES),
     WRAPS(clGetDeviceInfo, 5, 0, SERVES),
+    WRAPS(clRetainMemObject, 1, 0, SERVES),
     WRAPS(clReleaseMemObject, 1, 0, SERVES),
+    WRAPS(clRetainKernel, 1, 0, SERVES),
+    WRAPS(clReleaseKernel, 1, 0, SERVES),
     WRAPS(clFlush, 1, 0, SERVES),
     WRAPS(clSetUserEventStatus, 2, 0, SERVES),
     WRAPS(clRetainEvent, 1, 0, SERVES),

@@ -16,13 +16,15 @@ use opencl_sys::{
 
 use super::command::{Command, Pattern};
 use super::owned::Queue;
-use super::prepared::{Kernels, Prepared};
-use super::{calls, enter, make, query};
+use super::prepared::{self, Kernels, Prepared};
+use super::{calls, enter, extensions, kernels, make, query};
 use crate::command_buffer::handles::{Live, Points, References};
 use crate::command_buffer::order::Order;
 use crate::command_buffer::properties::{self, List};
 use crate::command_buffer::ranges::Target;
 use crate::command_buffer::{Checked, ensure};
+
+const CL_INCOMPATIBLE_COMMAND_QUEUE_KHR: cl_int = -1140;
 
 static BUFFERS: Live<Buffer> = Live::new();
 static COMMANDS: Live<Handle> = Live::new();
@@ -42,6 +44,7 @@ pub(super) struct Buffer {
     /// Those of the launches so far, while it is recorded.
     kernels: Mutex<Kernels>,
     contents: Mutex<Contents>,
+    updates: Mutex<()>,
 }
 
 /// What a queue says of itself.
@@ -51,6 +54,8 @@ pub(super) struct QueueFacts {
     device: Number<cl_device_id>,
     pub(super) in_order: bool,
     pub(super) has_times: bool,
+    /// It has no other properties.
+    is_supported: bool,
 }
 
 /// A handle that is compared, and given to drivers.
@@ -58,9 +63,9 @@ pub(super) struct QueueFacts {
 struct Number<H>(H);
 
 // SAFETY: a number until a driver gets it; objects of OpenCL may be used by any thread.
-unsafe impl<H> Send for Number<H> {}
+unsafe impl Send for Number<*mut c_void> {}
 // SAFETY: as above.
-unsafe impl<H> Sync for Number<H> {}
+unsafe impl Sync for Number<*mut c_void> {}
 
 impl QueueFacts {
     /// # Safety
@@ -78,7 +83,13 @@ impl QueueFacts {
             device: Number(device),
             in_order: bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0,
             has_times: bits & CL_QUEUE_PROFILING_ENABLE != 0,
+            is_supported: bits & !(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE) == 0,
         })
+    }
+
+    /// Fails if command buffers cannot be enqueued there.
+    pub(super) fn is_supported(&self) -> Checked {
+        ensure(self.is_supported, CL_INCOMPATIBLE_COMMAND_QUEUE_KHR)
     }
 
     pub(super) fn raw_context(&self) -> cl_context {
@@ -145,6 +156,8 @@ impl Buffer {
         given: List,
     ) -> Checked<Arc<Self>> {
         // SAFETY: the queue's device.
+        ensure(unsafe { extensions::serves_device(facts.device()) }, CL_INVALID_OPERATION)?;
+        // SAFETY: as above.
         let device = unsafe { query::facts(facts.device()) }?;
         // SAFETY: a queue.
         let queue = unsafe { Queue::also(queue) }?;
@@ -165,6 +178,7 @@ impl Buffer {
                 recorded: Arc::default(),
                 handles: Vec::new(),
             }),
+            updates: Mutex::default(),
         }))
     }
 
@@ -201,9 +215,14 @@ impl Buffer {
     /// # Safety
     /// What the program gave for a kernel. Drivers check that it is one.
     pub(super) unsafe fn prepare(&self, kernel: cl_kernel) -> Checked<Arc<Prepared>> {
-        let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        let kernels = || self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        let version = kernels::version(kernel);
+        let before = kernels().find(kernel);
         // SAFETY: the caller's promise.
-        unsafe { kernels.prepare(kernel, &self.facts) }
+        let prepared = unsafe { prepared::prepare(kernel, &self.facts, version, before) }?;
+        let old = kernels().keep(kernel, version, Arc::clone(&prepared));
+        drop(old);
+        Ok(prepared)
     }
 
     fn contents(&self) -> MutexGuard<'_, Contents> {
@@ -299,8 +318,12 @@ impl Buffer {
     /// Changes commands: `change` gets those that are there, and returns new ones with their places. Submissions that were
     /// enqueued keep the old ones.
     pub(super) fn change(&self, change: impl FnOnce(&[Arc<Command>]) -> Checked<Vec<(usize, Command)>>) -> Checked {
+        // One update after the other; drivers are called without the lock that submissions take.
+        let _one = self.updates.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = Arc::clone(&self.contents().recorded);
+        let new = change(&before.commands)?;
+        drop(before);
         let mut contents = self.contents();
-        let new = change(&contents.recorded.commands)?;
         let recorded = Arc::make_mut(&mut contents.recorded);
         let old: Vec<_> = new
             .into_iter()

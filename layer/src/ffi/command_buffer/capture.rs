@@ -19,7 +19,7 @@ use opencl_sys::{
 use super::buffer::{self, Buffer, QueueFacts, Tail};
 use super::command::Command;
 use super::owned::Event;
-use super::{calls, enter, extensions, query};
+use super::{calls, enter, query};
 use crate::command_buffer::capture::{Mode, State, Status};
 use crate::command_buffer::properties;
 use crate::command_buffer::{Checked, ensure};
@@ -34,6 +34,8 @@ struct Capture {
 #[derive(Default)]
 struct Progress {
     state: State,
+    /// The capture has ended. What comes from a thread that has found it before is not captured any more.
+    is_over: bool,
     /// The events that the program has of captured calls, with the places of the commands. They are completed at the end.
     events: HashMap<usize, (Event, u32)>,
 }
@@ -75,7 +77,7 @@ impl Capture {
         self.progress().events.contains_key(&event.addr())
     }
 
-    /// Adds a command.
+    /// Adds a command. Returns nothing if the capture is over.
     ///
     /// # Safety
     /// What the program gave.
@@ -84,11 +86,25 @@ impl Capture {
         name: &'static str,
         waits: Waits,
         make: impl FnOnce(&Buffer) -> Checked<Option<Command>>,
-    ) -> Checked {
-        let mut progress = self.progress();
-        progress.state.check()?;
+    ) -> Checked<Option<()>> {
+        {
+            let progress = self.progress();
+            if progress.is_over {
+                return Ok(None);
+            }
+            progress.state.check()?;
+        }
         ensure(waits.list.is_null() == (waits.count == 0), CL_INVALID_EVENT_WAIT_LIST)?;
-        let mut after = Vec::with_capacity(waits.count as usize);
+        // Drivers are called without the lock: they may call functions of the program, which come back here.
+        let made = make(&self.buffer)?;
+        // SAFETY: the context of the queue.
+        let event = if waits.event.is_null() { None } else { Some(unsafe { self.new_event() }?) };
+        let mut progress = self.progress();
+        if progress.is_over {
+            return Ok(None);
+        }
+        progress.state.check()?;
+        let mut after = Vec::new();
         for at in 0..waits.count as usize {
             // SAFETY: within the list.
             let event = unsafe { waits.list.add(at).read() };
@@ -100,13 +116,10 @@ impl Capture {
             };
             after.push(*place);
         }
-        let Some(command) = make(&self.buffer)? else {
+        let Some(command) = made else {
             progress.state.spoil(name);
             return Err(CL_INVALID_OPERATION);
         };
-        // Before the command is added: a call that fails has added none.
-        // SAFETY: the context of the queue.
-        let event = if waits.event.is_null() { None } else { Some(unsafe { self.new_event() }?) };
         let mut handle: cl_mutable_command_khr = ptr::null_mut();
         let is_launch = matches!(command, Command::Launch(_));
         let tail = Tail {
@@ -117,27 +130,30 @@ impl Capture {
         };
         // SAFETY: places of this function.
         let place = unsafe { self.buffer.add(command, &after, tail) }?;
-        if let Some(event) = event {
-            // SAFETY: a live event. The program has a reference of its own.
-            let also = unsafe { Event::also(event.raw()) }?;
-            let raw = event.give_away();
-            progress.events.insert(raw.addr(), (also, place));
+        if let Some((ours, theirs)) = event {
+            let raw = theirs.give_away();
+            progress.events.insert(raw.addr(), (ours, place));
             // SAFETY: the caller's place.
             unsafe { waits.event.write(raw) };
         }
-        Ok(())
+        Ok(Some(()))
     }
 
+    /// Returns an event that the layer completes: a reference for it, and one for the program.
+    ///
     /// # Safety
     /// The buffer's context lives.
-    unsafe fn new_event(&self) -> Checked<Event> {
+    unsafe fn new_event(&self) -> Checked<(Event, Event)> {
         let mut status = CL_SUCCESS;
         // SAFETY: the caller's promise.
         let event = unsafe { calls::clCreateUserEvent(self.buffer.facts.raw_context(), &raw mut status) };
         // SAFETY: a reference that is new.
         let event = unsafe { Event::from_raw(event) };
         ensure(status == CL_SUCCESS, status)?;
-        event.ok_or(CL_OUT_OF_HOST_MEMORY)
+        let event = event.ok_or(CL_OUT_OF_HOST_MEMORY)?;
+        // SAFETY: a live event.
+        let also = unsafe { Event::also(event.raw()) }?;
+        Ok((event, also))
     }
 }
 
@@ -153,12 +169,14 @@ pub(super) unsafe fn call(
     waits: Waits,
     make: impl FnOnce(&Buffer) -> Checked<Option<Command>>,
 ) -> Option<cl_int> {
-    if !is_active() {
-        return None;
-    }
     if let Some(capture) = find(queue) {
-        // SAFETY: as the caller promises.
-        return Some(enter(|| unsafe { capture.take(name, waits, make) }));
+        let mut taken = Some(());
+        let status = enter(|| {
+            // SAFETY: as the caller promises.
+            taken = unsafe { capture.take(name, waits, make) }?;
+            Ok(())
+        });
+        return taken.map(|()| status);
     }
     // SAFETY: as the caller promises.
     unsafe { elsewhere(name, waits.count, waits.list) }
@@ -190,7 +208,7 @@ pub(super) fn wait_for_queue(queue: cl_command_queue, name: &'static str) -> Opt
     }
     let capture = find(queue)?;
     let mut progress = capture.progress();
-    Some(progress.state.wait(capture.mode, name))
+    (!progress.is_over).then(|| progress.state.wait(capture.mode, name))
 }
 
 /// A call that sends what a queue has: a capture has nothing to send.
@@ -198,7 +216,9 @@ pub(super) fn send_queue(queue: cl_command_queue) -> Option<cl_int> {
     if !is_active() {
         return None;
     }
-    Some(find(queue)?.progress().state.check().err().unwrap_or(CL_SUCCESS))
+    let capture = find(queue)?;
+    let progress = capture.progress();
+    (!progress.is_over).then(|| progress.state.check().err().unwrap_or(CL_SUCCESS))
 }
 
 /// Whether an event is one of a capture that goes on.
@@ -254,8 +274,6 @@ pub(super) unsafe extern "system" fn begin(queue: cl_command_queue, list: *const
         let facts = unsafe { QueueFacts::of(queue) }?;
         // SAFETY: a list of the program's.
         let mode = Mode::of(&unsafe { buffer::properties(list, &[Mode::NAME]) }?)?;
-        // SAFETY: the queue's device.
-        ensure(unsafe { extensions::serves_device(facts.device()) }, CL_INVALID_OPERATION)?;
         ensure(find(queue).is_none(), CL_INVALID_OPERATION)?;
         let mutable = properties::Buffer { is_mutable: true, no_more_groups: false };
         // SAFETY: a queue, of which the driver has told.
@@ -293,6 +311,7 @@ pub(super) unsafe extern "system" fn end(queue: cl_command_queue, result: *mut c
         // Without locks: completing an event may call functions of the program.
         let (state, events) = {
             let mut progress = capture.progress();
+            progress.is_over = true;
             (std::mem::take(&mut progress.state), std::mem::take(&mut progress.events))
         };
         for (event, _) in events.into_values() {

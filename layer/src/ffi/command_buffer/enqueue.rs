@@ -38,12 +38,15 @@ pub(super) unsafe extern "system" fn enqueue(
             // SAFETY: a list of one, and drivers check that it is a queue.
             unsafe { other_queue(&buffer, queues.read()) }?
         };
+        facts.is_supported()?;
         // One command buffer cannot be a command of another one.
         let name = "clEnqueueCommandBufferKHR";
         let tail = Waits { count: waits_count, list: waits, event };
-        // SAFETY: what the program gave.
-        if let Some(status) = unsafe { capture::call(queue, name, tail, |_| Ok(None)) } {
-            return Err(status);
+        if capture::is_active() {
+            // SAFETY: what the program gave.
+            if let Some(status) = unsafe { capture::call(queue, name, tail, |_| Ok(None)) } {
+                return Err(status);
+            }
         }
         // SAFETY: what the program gave.
         unsafe { query::events(facts.context(), waits_count, waits) }?;

@@ -71,15 +71,14 @@ unsafe extern "system" fn clReleaseEvent(event: cl_event) -> cl_int {
         return CL_INVALID_OPERATION;
     };
     // Before the driver's release: afterwards the handle may be another event's.
-    let left = with(event, |returned| {
-        returned.references -= 1;
-        returned.references
-    });
-    if left == Some(0) {
+    if COUNT.load(Ordering::Acquire) != 0 {
         let last = quietly(|| {
             let mut events = events();
-            let last = events.as_mut().and_then(|events| events.remove(&event.addr()));
-            COUNT.store(events.as_ref().map_or(0, HashMap::len), Ordering::Release);
+            let all = events.as_mut()?;
+            let returned = all.get_mut(&event.addr())?;
+            returned.references = returned.references.saturating_sub(1);
+            let last = if returned.references == 0 { all.remove(&event.addr()) } else { None };
+            COUNT.store(all.len(), Ordering::Release);
             last
         });
         drop(last);

@@ -262,12 +262,14 @@ unsafe fn asked(name: *const c_char, serves: impl FnOnce() -> bool) -> Option<*m
     quietly(|| {
         // SAFETY: the caller's promise.
         let name = unsafe { CStr::from_ptr(name) };
-        if matches!(name.to_bytes(), b"clSetKernelArgMemPointerINTEL" | b"clSetKernelArgDevicePointerEXT") {
+        if name.to_bytes().starts_with(b"clSetKernel") {
             kernels::are_set_elsewhere();
             return None;
         }
         let function = function(name).filter(|_| serves())?;
-        kernels::begin();
+        if matches!(name.to_bytes(), b"clCreateCommandBufferKHR" | b"clBeginCaptureCLG") {
+            kernels::begin();
+        }
         Some(function)
     })
     .flatten()

@@ -5,15 +5,15 @@
 //! program has to keep the memory.
 #![allow(unsafe_code, non_snake_case)]
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::{c_char, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use opencl_sys::{
-    CL_INVALID_OPERATION, CL_KERNEL_NUM_ARGS, CL_MEM_REFERENCE_COUNT, CL_PROGRAM_NUM_KERNELS, CL_SUCCESS, cl_context,
-    cl_int, cl_kernel, cl_mem, cl_program, cl_uint, cl_ulong,
+    CL_INVALID_OPERATION, CL_KERNEL_NUM_ARGS, CL_PROGRAM_NUM_KERNELS, CL_SUCCESS, cl_context, cl_int, cl_kernel,
+    cl_mem, cl_program, cl_uint, cl_ulong,
 };
 
 use super::owned::Memory;
@@ -34,8 +34,8 @@ static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
 #[derive(Default)]
 struct Known {
     kernels: HashMap<usize, Arguments>,
-    /// Memory objects that the program has references to.
-    memory: HashSet<usize>,
+    /// Memory objects, with the references that the program has to each.
+    memory: HashMap<usize, usize>,
 }
 
 /// The arguments of a kernel.
@@ -44,8 +44,10 @@ struct Arguments {
     missing: Missing,
     /// Those that are memory, with the handles.
     memory: BTreeMap<cl_uint, usize>,
-    /// Those that are a work-group's own memory, with the bytes.
-    local: BTreeMap<cl_uint, usize>,
+    /// Those that were set to no value, with their bytes: a work-group's own memory, or no buffer.
+    without_value: BTreeMap<cl_uint, usize>,
+    /// The references that the program has to the kernel.
+    references: usize,
     /// How often the kernel was changed.
     version: u64,
 }
@@ -81,7 +83,7 @@ pub(super) fn version(kernel: cl_kernel) -> Option<u64> {
 pub(super) struct Held {
     pub(super) missing: Missing,
     pub(super) memory: BTreeMap<cl_uint, Memory>,
-    pub(super) local: BTreeMap<cl_uint, usize>,
+    pub(super) without_value: BTreeMap<cl_uint, usize>,
 }
 
 /// Returns what is known of a kernel's arguments.
@@ -93,14 +95,14 @@ pub(super) fn arguments(kernel: cl_kernel) -> Held {
         let mut known = known();
         let Some(Known { kernels, memory }) = known.as_mut() else { return Held::default() };
         let mut of = kernels.get(&kernel.addr()).cloned().unwrap_or_default();
-        of.memory.retain(|_, handle| memory.contains(handle));
+        of.memory.retain(|_, handle| memory.contains_key(handle));
         of
     };
     let held = std::mem::take(&mut of.memory).into_iter().filter_map(|(index, handle)| {
         // SAFETY: a memory object, which the program has as long as it may launch the kernel.
         Some((index, unsafe { Memory::also(ptr::without_provenance_mut(handle)) }.ok()?))
     });
-    Held { memory: held.collect(), missing: of.missing, local: of.local }
+    Held { memory: held.collect(), missing: of.missing, without_value: of.without_value }
 }
 
 /// Returns a reference to the memory object that a value for an argument is, if it is one.
@@ -110,7 +112,7 @@ pub(super) fn arguments(kernel: cl_kernel) -> Held {
 pub(super) unsafe fn memory(size: usize, value: *const c_void) -> Option<Memory> {
     // SAFETY: as the caller promises.
     let handle = unsafe { handle(size, value) }?;
-    let is_known = known().as_ref().is_some_and(|known| known.memory.contains(&handle));
+    let is_known = known().as_ref().is_some_and(|known| known.memory.contains_key(&handle));
     // SAFETY: a memory object that the program gives.
     if is_known { unsafe { Memory::also(ptr::without_provenance_mut(handle)) }.ok() } else { None }
 }
@@ -141,25 +143,25 @@ unsafe fn made_without(kernel: cl_kernel) {
     if !kernel.is_null() {
         // SAFETY: a kernel.
         let count = unsafe { query::one::<_, cl_uint>(calls::clGetKernelInfo, kernel, CL_KERNEL_NUM_ARGS) };
-        let arguments = |count| Arguments { missing: Missing::all(count), ..Arguments::default() };
+        let arguments = |count| Arguments { missing: Missing::all(count), references: 1, ..Arguments::default() };
         made(kernel, count.ok().map(arguments));
     }
 }
 
-/// An argument has got a value: a handle, if it is as large as one, or bytes of a work-group's own memory.
-fn set(kernel: cl_kernel, argument: cl_uint, handle: Option<usize>, local: Option<usize>) {
+/// An argument has got a value: a handle, if it is as large as one; or none, of so many bytes.
+fn set(kernel: cl_kernel, argument: cl_uint, handle: Option<usize>, without_value: Option<usize>) {
     let mut known = known();
     let Some(Known { kernels, memory }) = known.as_mut() else { return };
     if let Some(arguments) = kernels.get_mut(&kernel.addr()) {
         arguments.version += 1;
         arguments.missing.set(argument);
-        match handle.filter(|handle| memory.contains(handle)) {
+        match handle.filter(|handle| memory.contains_key(handle)) {
             Some(handle) => arguments.memory.insert(argument, handle),
             None => arguments.memory.remove(&argument),
         };
-        match local {
-            Some(bytes) => arguments.local.insert(argument, bytes),
-            None => arguments.local.remove(&argument),
+        match without_value {
+            Some(bytes) => arguments.without_value.insert(argument, bytes),
+            None => arguments.without_value.remove(&argument),
         };
     }
 }
@@ -210,7 +212,7 @@ unsafe extern "system" fn clCloneKernel(from: cl_kernel, status: *mut cl_int) ->
     if is_on() && !kernel.is_null() {
         quietly(|| {
             let arguments = known().as_ref().and_then(|known| known.kernels.get(&from.addr()).cloned());
-            made(kernel, arguments);
+            made(kernel, arguments.map(|arguments| Arguments { references: 1, ..arguments }));
         });
     }
     kernel
@@ -269,25 +271,66 @@ unsafe extern "system" fn clSetKernelExecInfo(
     status
 }
 
-/// What the program has released for the last time is no value of an argument any more.
-unsafe extern "system" fn clReleaseMemObject(memory: cl_mem) -> cl_int {
-    // SAFETY: rule T.
-    let Some(function) = (unsafe { next::<unsafe extern "system" fn(cl_mem) -> cl_int>(18) }) else {
-        return CL_INVALID_OPERATION;
-    };
-    if is_on() && !memory.is_null() {
-        quietly(|| {
-            // SAFETY: drivers check that it is a memory object.
-            let count = unsafe { query::one::<_, cl_uint>(calls::clGetMemObjectInfo, memory, CL_MEM_REFERENCE_COUNT) };
-            if count == Ok(1)
-                && let Some(known) = known().as_mut()
-            {
-                known.memory.remove(&memory.addr());
+/// Declares wrappers of functions that count the program's references: what it has none to is known no more. They look before the driver
+/// releases, because afterwards the handle may be another object's, and after it has retained.
+macro_rules! counts_references {
+    ($( $retain_place:literal $retain:ident $release_place:literal $release:ident ($handle:ty) |$known:ident, $of:ident| $entry:expr, $end:expr; )*) => {
+        $(
+            unsafe extern "system" fn $retain(object: $handle) -> cl_int {
+                // SAFETY: rule T.
+                let Some(function) = (unsafe { next::<unsafe extern "system" fn($handle) -> cl_int>($retain_place) }) else {
+                    return CL_INVALID_OPERATION;
+                };
+                // SAFETY: rule V.
+                let status = unsafe { function(object) };
+                if status == CL_SUCCESS && is_on() {
+                    quietly(|| {
+                        let mut known = known();
+                        let Some($known) = known.as_mut() else { return };
+                        let $of = object.addr();
+                        if let Some(references) = $entry {
+                            *references += 1;
+                        }
+                    });
+                }
+                status
             }
-        });
-    }
-    // SAFETY: rule V.
-    unsafe { function(memory) }
+
+            unsafe extern "system" fn $release(object: $handle) -> cl_int {
+                // SAFETY: rule T.
+                let Some(function) = (unsafe { next::<unsafe extern "system" fn($handle) -> cl_int>($release_place) }) else {
+                    return CL_INVALID_OPERATION;
+                };
+                if is_on() {
+                    quietly(|| {
+                        let mut known = known();
+                        let Some($known) = known.as_mut() else { return };
+                        let $of = object.addr();
+                        let Some(references) = $entry else { return };
+                        *references = references.saturating_sub(1);
+                        if *references == 0 {
+                            $end;
+                        }
+                    });
+                }
+                // SAFETY: rule V.
+                unsafe { function(object) }
+            }
+        )*
+
+        fn of_references() -> Vec<(usize, *mut c_void)> {
+            vec![$(
+                ($retain_place, $retain as *const () as *mut c_void),
+                ($release_place, $release as *const () as *mut c_void),
+            )*]
+        }
+    };
+}
+
+counts_references! {
+    17 clRetainMemObject 18 clReleaseMemObject (cl_mem) |known, of| known.memory.get_mut(&of), known.memory.remove(&of);
+    36 clRetainKernel 37 clReleaseKernel (cl_kernel)
+        |known, of| known.kernels.get_mut(&of).map(|arguments| &mut arguments.references), known.kernels.remove(&of);
 }
 
 /// Declares wrappers of functions that make memory objects.
@@ -302,7 +345,7 @@ macro_rules! makes_memory {
                 // SAFETY: rule V.
                 let memory = unsafe { function($($arg,)* status) };
                 if is_on() && !memory.is_null() {
-                    quietly(|| known().get_or_insert_default().memory.insert(memory.addr()));
+                    quietly(|| known().get_or_insert_default().memory.insert(memory.addr(), 1));
                 }
                 memory
             }
@@ -340,8 +383,8 @@ makes_memory! {
 
 pub(super) fn wrappers() -> Vec<(usize, *mut c_void)> {
     let mut all = of_memory();
+    all.extend(of_references());
     all.extend([
-        (18, clReleaseMemObject as *const () as *mut c_void),
         (34, clCreateKernel as *const () as *mut c_void),
         (35, clCreateKernelsInProgram as *const () as *mut c_void),
         (38, clSetKernelArg as *const () as *mut c_void),

@@ -5,9 +5,9 @@ use std::ffi::c_void;
 use std::slice;
 
 use opencl_sys::{
-    CL_DEPTH, CL_INVALID_KERNEL_ARGS, CL_INVALID_OPERATION, CL_INVALID_VALUE, CL_INVALID_WORK_DIMENSION,
-    CL_MEM_COPY_HOST_PTR, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_MEM_READ_WRITE, CL_MUTABLE_DISPATCH_ARGUMENTS_KHR,
-    CL_SUCCESS, cl_kernel, cl_mem, cl_uint,
+    CL_DEPTH, CL_INVALID_KERNEL, CL_INVALID_KERNEL_ARGS, CL_INVALID_OPERATION, CL_INVALID_VALUE,
+    CL_INVALID_WORK_DIMENSION, CL_MEM_COPY_HOST_PTR, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_MEM_READ_WRITE,
+    CL_MUTABLE_DISPATCH_ARGUMENTS_KHR, CL_OUT_OF_HOST_MEMORY, CL_SUCCESS, cl_kernel, cl_mem, cl_uint,
 };
 
 use super::buffer::Buffer;
@@ -219,9 +219,10 @@ pub(super) unsafe fn launch(
     local: *const usize,
 ) -> Checked<Command> {
     let has = lists::Launch::of(&given)?;
+    ensure(!kernel.is_null(), CL_INVALID_KERNEL)?;
+    ensure((1..=3).contains(&dimensions), CL_INVALID_WORK_DIMENSION)?;
     // SAFETY: what the program gave.
     let prepared = unsafe { buffer.prepare(kernel) }?;
-    ensure((1..=3).contains(&dimensions), CL_INVALID_WORK_DIMENSION)?;
     let count = dimensions as usize;
     // SAFETY: null, or as many numbers.
     let range = unsafe {
@@ -257,8 +258,11 @@ pub(super) unsafe fn write_buffer(
     // SAFETY: as the caller promises. What is no object, drivers know.
     unsafe {
         let into = query::buffer(memory)?;
-        ensure(!host.is_null() && size > 0, CL_INVALID_VALUE)?;
+        ensure(!host.is_null(), CL_INVALID_VALUE)?;
         ranges::write(&buffer.target(), &into, offset, size)?;
+        if size == 0 {
+            return Ok(Command::Marker);
+        }
         let from = kept(buffer, host, size)?;
         Ok(Command::CopyBuffer { from, to: Memory::also(memory)?, from_offset: 0, to_offset: offset, size })
     }
@@ -276,7 +280,7 @@ pub(super) unsafe fn read_buffer(
     // SAFETY: as the caller promises. What is no object, drivers know.
     unsafe {
         let of = query::buffer(memory)?;
-        ensure(!host.is_null() && size > 0, CL_INVALID_VALUE)?;
+        ensure(!host.is_null(), CL_INVALID_VALUE)?;
         ranges::read(&buffer.target(), &of, offset, size)?;
         Ok(Command::ReadBuffer { from: Memory::also(memory)?, offset, size, to: Address(host) })
     }
@@ -304,6 +308,7 @@ pub(super) unsafe fn write_buffer_rect(
         let host_side = Side { origin: place(host_origin)?, row: host_row, slice: host_slice };
         let region = place(region)?;
         let target = buffer.target();
+        ranges::write(&target, &into, 0, 0)?;
         ranges::copy_rect(&target, (&ranges::host(&target), host_side), (&into, to_side), &region)?;
         let packed = packed(host, host_side.with_pitches(&region)?, &region)?;
         let from = kept(buffer, packed.as_ptr().cast(), packed.len())?;
@@ -334,7 +339,7 @@ pub(super) unsafe fn read_buffer_rect(
         let to_side = Side { origin: place(host_origin)?, row: host_row, slice: host_slice };
         let region = place(region)?;
         let target = buffer.target();
-        // What is only read may be immutable, and the other side is the program's.
+        ranges::read(&target, &of, 0, 0)?;
         ranges::copy_rect(&target, (&of, from_side), (&ranges::host(&target), to_side), &region)?;
         Ok(Command::ReadBufferRect { from: Memory::also(memory)?, from_side, to_side, region, to: Address(host) })
     }
@@ -357,7 +362,7 @@ pub(super) unsafe fn write_image(
         let into = query::image(image)?;
         ensure(!host.is_null(), CL_INVALID_VALUE)?;
         let (origin, region) = (place(origin)?, place(region)?);
-        ranges::fill_image(&buffer.target(), &into, &origin, &region)?;
+        ranges::write_image(&buffer.target(), &into, &origin, &region)?;
         let (side, bytes) = ranges::pixels(&into, &region, row, slice)?;
         let packed = packed(host, side, &bytes)?;
         let from = kept(buffer, packed.as_ptr().cast(), packed.len())?;
@@ -394,7 +399,8 @@ pub(super) unsafe fn read_image(
 /// The program's memory has the region.
 unsafe fn packed(host: *const c_void, side: Side, region: &Place) -> Checked<Vec<u8>> {
     let size = region.iter().try_fold(1_usize, |size, extent| size.checked_mul(*extent)).ok_or(CL_INVALID_VALUE)?;
-    let mut bytes = Vec::with_capacity(size);
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(size).map_err(|_| CL_OUT_OF_HOST_MEMORY)?;
     let [x, y, z] = side.origin;
     for in_z in 0..region[2] {
         for in_y in 0..region[1] {

@@ -24,19 +24,19 @@ pub(super) struct Prepared {
     pub(super) missing: Missing,
     /// The memory that arguments are, where it was seen. The program may release its own references.
     pub(super) memory: BTreeMap<cl_uint, Memory>,
-    /// Bytes of a work-group's own memory, for arguments that are such.
-    pub(super) local: BTreeMap<cl_uint, usize>,
+    /// Arguments that were set to no value, with their bytes: a work-group's own memory, or no buffer.
+    pub(super) without_value: BTreeMap<cl_uint, usize>,
     /// What the arguments take, from the first update on.
     pub(super) kinds: Arc<OnceLock<Vec<Kind>>>,
     pub(super) facts: launch::Kernel,
 }
 
-/// Makes a kernel with the same arguments. Those that are a work-group's own memory are set again: PoCL 3.1 reads beyond what it has cloned
-/// of them.
+/// Makes a kernel with the same arguments. Those without a value are set again: PoCL 3.1 reads beyond what it has
+/// cloned of a work-group's own memory.
 ///
 /// # Safety
 /// The driver knows the kernel.
-pub(super) unsafe fn clone(kernel: cl_kernel, local: &BTreeMap<cl_uint, usize>) -> Checked<Kernel> {
+pub(super) unsafe fn clone(kernel: cl_kernel, without_value: &BTreeMap<cl_uint, usize>) -> Checked<Kernel> {
     let mut status = CL_SUCCESS;
     // SAFETY: the caller's promise.
     let cloned = unsafe { calls::clCloneKernel(kernel, &raw mut status) };
@@ -44,7 +44,7 @@ pub(super) unsafe fn clone(kernel: cl_kernel, local: &BTreeMap<cl_uint, usize>) 
     let cloned = unsafe { Kernel::from_raw(cloned) };
     ensure(status == CL_SUCCESS, status)?;
     let cloned = cloned.ok_or(CL_INVALID_KERNEL)?;
-    for (index, bytes) in local {
+    for (index, bytes) in without_value {
         // SAFETY: a kernel that nobody else has.
         let status = unsafe { calls::clSetKernelArg(cloned.raw(), *index, *bytes, ptr::null()) };
         ensure(status == CL_SUCCESS, status)?;
@@ -57,29 +57,46 @@ pub(super) unsafe fn clone(kernel: cl_kernel, local: &BTreeMap<cl_uint, usize>) 
 pub(super) struct Kernels(HashMap<usize, (Option<u64>, Arc<Prepared>)>);
 
 impl Kernels {
-    /// Returns a kernel with the arguments that it has now.
-    ///
-    /// # Safety
-    /// What the program gave for a kernel. Drivers check that it is one.
-    pub(super) unsafe fn prepare(&mut self, kernel: cl_kernel, on: &QueueFacts) -> Checked<Arc<Prepared>> {
-        let version = kernels::version(kernel);
-        let (facts, named) = match self.0.get(&kernel.addr()) {
-            Some((then, prepared)) if version.is_some() && *then == version => return Ok(Arc::clone(prepared)),
-            Some((_, prepared)) => (prepared.facts, Arc::clone(&prepared.named)),
-            None => {
-                // SAFETY: the caller's promise, and a device.
-                let given = unsafe { query::kernel(kernel, on.device()) }?;
-                ensure(given.context == on.context(), CL_INVALID_CONTEXT)?;
-                // SAFETY: the driver knows the kernel.
-                (given.launches, Arc::new(unsafe { Kernel::also(kernel) }?))
-            }
-        };
-        let Held { missing, memory, local } = kernels::arguments(kernel);
-        // SAFETY: the driver knows the kernel.
-        let own = unsafe { clone(kernel, &local) }?;
-        let prepared = Prepared { named, kernel: own, missing, memory, local, kinds: Arc::default(), facts };
-        let prepared = Arc::new(prepared);
-        self.0.insert(kernel.addr(), (version, Arc::clone(&prepared)));
-        Ok(prepared)
+    /// What is there of a kernel.
+    pub(super) fn find(&self, kernel: cl_kernel) -> Option<(Option<u64>, Arc<Prepared>)> {
+        self.0.get(&kernel.addr()).cloned()
     }
+
+    /// Keeps a kernel for the next launch. Returns the one before, which the caller drops: not under a lock.
+    #[must_use]
+    pub(super) fn keep(
+        &mut self,
+        kernel: cl_kernel,
+        version: Option<u64>,
+        prepared: Arc<Prepared>,
+    ) -> Option<(Option<u64>, Arc<Prepared>)> {
+        self.0.insert(kernel.addr(), (version, prepared))
+    }
+}
+
+/// Returns a kernel with the arguments that it has now. `before` is what there was of it, and is returned if nothing has changed.
+///
+/// # Safety
+/// What the program gave for a kernel. Drivers check that it is one.
+pub(super) unsafe fn prepare(
+    kernel: cl_kernel,
+    on: &QueueFacts,
+    version: Option<u64>,
+    before: Option<(Option<u64>, Arc<Prepared>)>,
+) -> Checked<Arc<Prepared>> {
+    let (facts, named, kinds) = match before {
+        Some((then, prepared)) if version.is_some() && then == version => return Ok(prepared),
+        Some((_, prepared)) => (prepared.facts, Arc::clone(&prepared.named), Arc::clone(&prepared.kinds)),
+        None => {
+            // SAFETY: the caller's promise, and a device.
+            let given = unsafe { query::kernel(kernel, on.device()) }?;
+            ensure(given.context == on.context(), CL_INVALID_CONTEXT)?;
+            // SAFETY: the driver knows the kernel.
+            (given.launches, Arc::new(unsafe { Kernel::also(kernel) }?), Arc::default())
+        }
+    };
+    let Held { missing, memory, without_value } = kernels::arguments(kernel);
+    // SAFETY: the driver knows the kernel.
+    let own = unsafe { clone(kernel, &without_value) }?;
+    Ok(Arc::new(Prepared { named, kernel: own, missing, memory, without_value, kinds, facts }))
 }

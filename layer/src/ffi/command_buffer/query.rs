@@ -13,15 +13,16 @@ use opencl_sys::{
     CL_KERNEL_ARG_ADDRESS_CONSTANT, CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ADDRESS_LOCAL,
     CL_KERNEL_ARG_ADDRESS_QUALIFIER, CL_KERNEL_ARG_TYPE_NAME, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, CL_KERNEL_CONTEXT,
     CL_KERNEL_NUM_ARGS, CL_KERNEL_PROGRAM, CL_KERNEL_WORK_GROUP_SIZE, CL_MEM_ASSOCIATED_MEMOBJECT, CL_MEM_CONTEXT,
-    CL_MEM_FLAGS, CL_MEM_IMMUTABLE_EXT, CL_MEM_OBJECT_BUFFER, CL_MEM_OBJECT_IMAGE1D_ARRAY, CL_MEM_OBJECT_PIPE,
-    CL_MEM_OFFSET, CL_MEM_SIZE, CL_MEM_TYPE, CL_PROGRAM_BUILD_OPTIONS, CL_SUCCESS, cl_bool, cl_device_id, cl_event,
-    cl_int, cl_kernel, cl_mem, cl_program, cl_uint, cl_ulong,
+    CL_MEM_FLAGS, CL_MEM_HOST_NO_ACCESS, CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY, CL_MEM_IMMUTABLE_EXT,
+    CL_MEM_OBJECT_BUFFER, CL_MEM_OBJECT_IMAGE1D_ARRAY, CL_MEM_OBJECT_IMAGE2D_ARRAY, CL_MEM_OBJECT_IMAGE3D,
+    CL_MEM_OBJECT_PIPE, CL_MEM_OFFSET, CL_MEM_SIZE, CL_MEM_TYPE, CL_PROGRAM_BUILD_OPTIONS, CL_PROGRAM_SOURCE,
+    CL_SUCCESS, cl_bool, cl_device_id, cl_event, cl_int, cl_kernel, cl_mem, cl_program, cl_uint, cl_ulong,
 };
 
 use super::calls::{self, Query, number};
 use crate::command_buffer::arguments::{Kind, Space};
 use crate::command_buffer::launch::{Device, Kernel};
-use crate::command_buffer::ranges::{Image, Memory, Place};
+use crate::command_buffer::ranges::{Image, Layers, Memory, Place};
 use crate::command_buffer::{Checked, ensure};
 
 /// Types that are right for any bytes.
@@ -146,6 +147,8 @@ unsafe fn memory(memory: cl_mem) -> Checked<(cl_uint, Memory)> {
             root: if is_part { parent.addr() } else { memory.addr() },
             offset: if is_part { one(ask, memory, CL_MEM_OFFSET)? } else { 0 },
             is_immutable: flags & CL_MEM_IMMUTABLE_EXT != 0,
+            host_reads: flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS) == 0,
+            host_writes: flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS) == 0,
         };
         Ok((kind, facts))
     }
@@ -175,7 +178,12 @@ pub(super) unsafe fn image(given: cl_mem) -> Checked<Image> {
         let extents =
             if kind == CL_MEM_OBJECT_IMAGE1D_ARRAY { [width, layers, 1] } else { [width, height, depth.max(layers)] };
         let (format, pixel) = (one(ask, given, CL_IMAGE_FORMAT)?, one(ask, given, CL_IMAGE_ELEMENT_SIZE)?);
-        Ok(Image { memory, extents, format, pixel })
+        let layers = match kind {
+            CL_MEM_OBJECT_IMAGE1D_ARRAY => Layers::OfRows,
+            CL_MEM_OBJECT_IMAGE3D | CL_MEM_OBJECT_IMAGE2D_ARRAY => Layers::OfSlices,
+            _ => Layers::None,
+        };
+        Ok(Image { memory, extents, format, pixel, layers })
     }
 }
 
@@ -234,8 +242,12 @@ unsafe fn is_uniform(kernel: cl_kernel, device: cl_device_id) -> bool {
         return true;
     }
     let options = String::from_utf8_lossy(&options);
-    let may_differ = ["-cl-std=CL2", "-cl-std=CL3"].iter().any(|option| options.contains(option));
-    !may_differ || options.contains("-cl-uniform-work-group-size")
+    // SAFETY: a program.
+    let source = unsafe { list::<_, u8>(calls::clGetProgramInfo, program, CL_PROGRAM_SOURCE) };
+    // Of programs that are linked, or come from binaries or SPIR-V, the options say nothing.
+    let has_source = source.is_ok_and(|source| source.iter().any(|byte| *byte != 0));
+    let may_differ = ["-cl-std=CL2", "-cl-std=CL3", "-cl-std=CLC++"].iter().any(|option| options.contains(option));
+    options.contains("-cl-uniform-work-group-size") || has_source && !may_differ
 }
 
 /// Returns what a kernel's arguments take.

@@ -38,7 +38,7 @@ pub(super) unsafe extern "system" fn update(
         let is_finalized = buffer.is_recording().is_err();
         ensure(is_finalized && buffer.properties.is_mutable, CL_INVALID_OPERATION)?;
         ensure(kinds.is_null() == (count == 0) && configs.is_null() == (count == 0), CL_INVALID_VALUE)?;
-        let mut all = Vec::with_capacity(count as usize);
+        let mut all = Vec::new();
         for at in 0..count as usize {
             // SAFETY: within the lists.
             let (kind, config) = unsafe { (kinds.add(at).read(), configs.add(at).read()) };
@@ -98,6 +98,7 @@ unsafe fn changed(buffer: &Buffer, old: &Launch, config: &cl_mutable_dispatch_co
     ensure(fields.iter().all(may), CL_INVALID_OPERATION)?;
     let range = change.of(old.range);
     range.check(&buffer.device.launches, &old.prepared.facts)?;
+    ensure(old.range.is_uniform() == range.is_uniform(), CL_INVALID_OPERATION)?;
     let prepared = if has_arguments || config.num_exec_infos > 0 {
         // SAFETY: values of the program's.
         Arc::new(unsafe { prepared(buffer, &old.prepared, config) }?)
@@ -112,7 +113,7 @@ unsafe fn changed(buffer: &Buffer, old: &Launch, config: &cl_mutable_dispatch_co
 /// # Safety
 /// `config` is as the specification says, and its lists have the lengths that it says.
 unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch_config_khr) -> Checked<Prepared> {
-    let (mut missing, mut local) = (old.missing.clone(), old.local.clone());
+    let (mut missing, mut without_value) = (old.missing.clone(), old.without_value.clone());
     let mut memory = BTreeMap::new();
     for (index, held) in &old.memory {
         // SAFETY: memory that is held.
@@ -123,7 +124,7 @@ unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch
     let kind_of = |index: cl_uint| kinds.get(index as usize).copied().ok_or(CL_INVALID_ARG_INDEX);
     // SAFETY: live kernels, and values of the program's.
     let kernel = unsafe {
-        let kernel = clone(old.kernel.raw(), &old.local)?;
+        let kernel = clone(old.kernel.raw(), &old.without_value)?;
         for at in 0..config.num_args as usize {
             let cl_mutable_dispatch_arg_khr { arg_index, arg_size, arg_value } =
                 config.arg_list.add(at).read_unaligned();
@@ -135,9 +136,9 @@ unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch
                 None => memory.remove(&arg_index),
             };
             if arg_value.is_null() {
-                local.insert(arg_index, arg_size);
+                without_value.insert(arg_index, arg_size);
             } else {
-                local.remove(&arg_index);
+                without_value.remove(&arg_index);
             }
             missing.set(arg_index);
         }
@@ -147,6 +148,7 @@ unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch
             let status = calls::clSetKernelArgSVMPointer(kernel.raw(), arg_index, arg_value);
             ensure(status == CL_SUCCESS, status)?;
             memory.remove(&arg_index);
+            without_value.remove(&arg_index);
             missing.set(arg_index);
         }
         for at in 0..config.num_exec_infos as usize {
@@ -159,7 +161,7 @@ unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch
         kernel
     };
     let (named, kinds) = (Arc::clone(&old.named), Arc::clone(&old.kinds));
-    Ok(Prepared { named, kernel, missing, memory, local, kinds, facts: old.facts })
+    Ok(Prepared { named, kernel, missing, memory, without_value, kinds, facts: old.facts })
 }
 
 /// # Safety
