@@ -73,6 +73,12 @@ fn what_cannot_be_captured_spoils_the_capture() {
     uses("capture.c", &["wrong"]);
 }
 
+/// Rules L3, L4: whatever the program releases, and whenever another thread enqueues.
+#[test]
+fn captures_keep_what_is_needed_and_no_more() {
+    uses("capture.c", &["numbers", "ends"]);
+}
+
 /// Rule L3
 #[test]
 fn four_threads_capture_their_queues() {

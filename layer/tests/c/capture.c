@@ -445,6 +445,82 @@ static void wrong(void) {
     OK(clReleaseCommandQueue(other));
 }
 
+/* A number that is what a memory object's handle was. */
+static void numbers(void) {
+    cl_command_queue queue = new_queue(0);
+    cl_int status;
+    const char *source = "kernel void first(global uint *a) { a[0] += 1; }\n"
+                         "kernel void second(ulong number, global ulong *to) { to[0] = number; }\n";
+    cl_program both = clCreateProgramWithSource(context, 1, &source, NULL, &status);
+    OK(status);
+    OK(clBuildProgram(both, 1, &device, "", NULL, NULL));
+    cl_kernel first = clCreateKernel(both, "first", &status);
+    OK(status);
+    cl_kernel second = clCreateKernel(both, "second", &status);
+    OK(status);
+    cl_mem gone = new_buffer(), to = new_buffer();
+    size_t one = 1;
+    OK(clSetKernelArg(first, 0, sizeof gone, &gone));
+    OK(begin(queue, NULL));
+    OK(clEnqueueNDRangeKernel(queue, first, 1, NULL, &one, NULL, 0, NULL, NULL));
+    cl_command_buffer_khr buffer = ended(queue);
+    cl_ulong number = (cl_ulong)(uintptr_t)gone, got = 0;
+    /* Held twice and released twice, and held by the command buffer to the end. */
+    OK(clRetainMemObject(gone));
+    OK(clReleaseMemObject(gone));
+    OK(clReleaseMemObject(gone));
+    OK(enqueue(0, NULL, buffer, 0, NULL, NULL));
+    OK(clFinish(queue));
+    OK(release(buffer));
+    OK(clSetKernelArg(second, 0, sizeof number, &number));
+    OK(clSetKernelArg(second, 1, sizeof to, &to));
+    OK(begin(queue, NULL));
+    OK(clEnqueueNDRangeKernel(queue, second, 1, NULL, &one, NULL, 0, NULL, NULL));
+    buffer = ended(queue);
+    OK(enqueue(0, NULL, buffer, 0, NULL, NULL));
+    OK(clEnqueueReadBuffer(queue, to, CL_TRUE, 0, sizeof got, &got, 0, NULL, NULL));
+    CHECK(got == number);
+    OK(release(buffer));
+    OK(clReleaseMemObject(to));
+    OK(clReleaseKernel(first));
+    OK(clReleaseKernel(second));
+    OK(clReleaseProgram(both));
+    OK(clReleaseCommandQueue(queue));
+}
+
+struct enqueues {
+    cl_command_queue queue;
+    int stop, count;
+    cl_event events[20000];
+};
+
+static void *enqueues_always(void *data) {
+    struct enqueues *of = data;
+    while (!__atomic_load_n(&of->stop, __ATOMIC_SEQ_CST) && of->count < 20000)
+        if (clEnqueueMarkerWithWaitList(of->queue, 0, NULL, &of->events[of->count]) == CL_SUCCESS) of->count++;
+    return NULL;
+}
+
+/* Whatever a thread enqueues while captures begin and end is complete in the end. */
+static void ends(void) {
+    static struct enqueues of;
+    of.queue = new_queue(0);
+    pthread_t other;
+    CHECK(pthread_create(&other, NULL, enqueues_always, &of) == 0);
+    for (int i = 0; i < 300; i++) {
+        OK(begin(of.queue, NULL));
+        OK(release(ended(of.queue)));
+    }
+    __atomic_store_n(&of.stop, 1, __ATOMIC_SEQ_CST);
+    CHECK(pthread_join(other, NULL) == 0);
+    OK(clFinish(of.queue));
+    for (int i = 0; i < of.count; i++) {
+        OK(clWaitForEvents(1, &of.events[i]));
+        OK(clReleaseEvent(of.events[i]));
+    }
+    OK(clReleaseCommandQueue(of.queue));
+}
+
 static void *captures(void *data) {
     cl_command_queue queue = new_queue(0);
     cl_mem memory = new_buffer(), sum = new_buffer();
@@ -489,6 +565,10 @@ int main(int argc, char **argv) {
         transfers();
     } else if (strcmp(argv[1], "wrong") == 0) {
         wrong();
+    } else if (strcmp(argv[1], "numbers") == 0) {
+        numbers();
+    } else if (strcmp(argv[1], "ends") == 0) {
+        ends();
     } else if (strcmp(argv[1], "threads") == 0) {
         threads();
     } else {

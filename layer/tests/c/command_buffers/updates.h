@@ -154,6 +154,22 @@ static void svm_arguments(void) {
     ALL(here.b, 4);
     OK(f.release(buffer));
     OK(clReleaseKernel(place));
+    /* What had no value keeps the one that an update gave. */
+    cl_kernel late = new_kernel("place");
+    OK(clSetKernelArg(late, 0, sizeof(cl_mem), NULL));
+    set_number(late, 1, 3);
+    fill_svm_now(here.other_svm, 9);
+    buffer = new_buffer(here.plain, MUTABLE);
+    command = changeable(buffer, late, ARGUMENTS);
+    OK(f.finalize(buffer));
+    struct dispatch_argument there_now = {0, 0, here.other_svm};
+    config = (struct dispatch_config){.command = command, .num_svm_args = 1, .arg_svm_list = &there_now};
+    OK(change(buffer, &config, 1));
+    OK(change_number(buffer, command, 1, 5));
+    run_on(here.plain, buffer);
+    SO(svm_is(here.other_svm, 5));
+    OK(f.release(buffer));
+    OK(clReleaseKernel(late));
 }
 
 static void ranges(void) {
