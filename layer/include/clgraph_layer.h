@@ -32,7 +32,8 @@ extern "C" {
 #define CL_CAPTURE_ACTIVE_CLG 1
 #define CL_CAPTURE_INVALID_CLG 2
 
-/* Begins a capture of a queue. Until its end, what any thread enqueues to the queue becomes commands, and does not run.
+/* Begins a capture of a queue. Until its end, what any thread enqueues to the queue becomes commands, and does not run. Functions of
+ * extensions that enqueue, such as clEnqueueMemcpyINTEL, are not seen, and run at once. A capture that never ends keeps its queue.
  *
  * properties is NULL, or names and values that end with 0. Without CL_CAPTURE_MODE_CLG the capture is strict.
  *

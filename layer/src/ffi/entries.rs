@@ -89,7 +89,7 @@ unsafe extern "system" fn clInitLayerWithProperties(
 }
 
 /// The newest loaders call it before they close the layer: what can be reported is reported. Functions that are called
-/// afterwards only pass calls on.
+/// afterwards are not reported any more.
 #[unsafe(no_mangle)]
 extern "system" fn clDeinitLayer() -> cl_int {
     let done = quietly(|| {

@@ -7,12 +7,14 @@
 //!   that the loader has.
 //! - **A (after)**: what the program passed is read after the driver has accepted the call, so it was valid, and the program
 //!   still has it. A call that the driver refuses is looked at no further: what a driver answers with an error never ends here.
+//!   The layer's own functions, and captured calls, which no driver sees, are checked before anything is read.
 //! - **V (verbatim)**: a wrapper calls the loader's function once, with the arguments of the program, and returns what it
-//!   returns. Nothing that goes wrong here changes that.
+//!   returns. Nothing that goes wrong here changes that. What is captured is not called: it is kept for later.
 //! - **U (unwind)**: no panic leaves a function: [`quietly`].
 //! - **L (locks)**: no lock is held while a function of the loader runs, because it may call functions of the program that come
-//!   back here.
-//! - No object gets a reference, no thread is started, and initialization calls nothing of the loader.
+//!   back here. One is, and a thread that comes back does not wait for it: that of the queue to which a command buffer is
+//!   enqueued. An update holds one that only updates of the same command buffer take.
+//! - No thread is started, and initialization calls nothing of the loader. Only command buffers hold references to objects.
 
 mod command_buffer;
 mod entries;

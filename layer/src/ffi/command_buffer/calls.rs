@@ -154,7 +154,7 @@ pub(super) unsafe fn clCreateBuffer(
     function.map_or(ptr::null_mut(), |function| unsafe { function(context, flags, size, host, status) })
 }
 
-/// What the queries of this layer's objects have in common.
+/// What the queries of drivers' objects have in common.
 pub(super) type Query<H> = unsafe fn(H, cl_uint, usize, *mut c_void, *mut usize) -> cl_int;
 
 /// The contexts of commands and objects are compared, and never looked into.
