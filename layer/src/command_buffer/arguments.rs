@@ -33,8 +33,12 @@ impl Kind {
     pub(crate) fn of(space: Space, name: &str) -> Self {
         let name = name.trim();
         match space {
-            // Images are in the global space, and are no pointers.
-            _ if name.starts_with("image") && name.ends_with("_t") => Self::Image,
+            // Images are in the global space, and are no pointers. A type of the program's may be called `image_t`.
+            _ if ["image1d_", "image2d_", "image3d_"].iter().any(|image| name.starts_with(image))
+                && name.ends_with("_t") =>
+            {
+                Self::Image
+            }
             Space::Local => Self::Local,
             Space::Global if name.ends_with('*') => Self::Buffer,
             Space::Private => size_of_type(name).map_or(Self::Any, Self::Value),
@@ -119,7 +123,7 @@ mod tests {
     fn kinds_are_those_of_the_source() {
         let private = |name| Kind::of(Space::Private, name);
         assert_eq!(["uint", "unsigned int", "float3", "double16"].map(private), [4, 4, 16, 128].map(Kind::Value));
-        assert_eq!(["struct pair", "my_type", "float5", "sampler_t", ""].map(private), [Kind::Any; 5]);
+        assert_eq!(["struct pair", "my_type", "float5", "sampler_t", "image_t"].map(private), [Kind::Any; 5]);
         assert_eq!(Kind::of(Space::Global, "float*"), Kind::Buffer);
         assert_eq!(Kind::of(Space::Global, "image2d_t"), Kind::Image);
         assert_eq!(Kind::of(Space::Private, "image1d_buffer_t"), Kind::Image);

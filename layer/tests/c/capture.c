@@ -488,6 +488,83 @@ static void numbers(void) {
     OK(clReleaseCommandQueue(queue));
 }
 
+static void other_samplers(cl_sampler *samplers, int count) {
+    for (int i = 0; i < count; i++) {
+        cl_int status;
+        samplers[i] = clCreateSampler(context, CL_FALSE, CL_ADDRESS_CLAMP, CL_FILTER_NEAREST, &status);
+        OK(status);
+    }
+}
+
+/* A sampler that is released before the capture runs, and a type of the program's that is called like an image's. */
+static void samplers(void) {
+    cl_bool has_images = CL_FALSE;
+    OK(clGetDeviceInfo(device, CL_DEVICE_IMAGE_SUPPORT, sizeof has_images, &has_images, NULL));
+    if (!has_images) {
+        printf("no images\n");
+        return;
+    }
+    cl_command_queue queue = new_queue(0);
+    cl_int status;
+    const char *source = "typedef struct { int a, b, c, d; } image_t;\n"
+                         "kernel void sample(read_only image2d_t image, sampler_t sampler, image_t four, global float4 *to) {\n"
+                         "    to[0] = read_imagef(image, sampler, (float2)(1.25f, -0.75f)) + four.d;\n"
+                         "}\n";
+    cl_program sampling = clCreateProgramWithSource(context, 1, &source, NULL, &status);
+    OK(status);
+    OK(clBuildProgram(sampling, 1, &device, "-cl-kernel-arg-info", NULL, NULL));
+    cl_kernel kernel = clCreateKernel(sampling, "sample", &status);
+    OK(status);
+    cl_float pixels[64], got[4], plain[4];
+    for (int i = 0; i < 64; i++) pixels[i] = (cl_float)i;
+    cl_image_format format = {CL_RGBA, CL_FLOAT};
+    cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 4, .image_height = 4};
+    cl_mem image = clCreateImage(context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, &format, &desc, pixels, &status);
+    OK(status);
+    cl_mem to = new_buffer();
+    cl_int four[4] = {1, 2, 3, 4}, ten[4] = {1, 2, 3, 10};
+    size_t one = 1;
+    cl_sampler others[32];
+    cl_command_buffer_khr buffer = NULL;
+    for (int run = 0; run < 2; run++) {
+        cl_sampler_properties list[] = {CL_SAMPLER_NORMALIZED_COORDS, CL_TRUE, CL_SAMPLER_ADDRESSING_MODE, CL_ADDRESS_REPEAT,
+                                        CL_SAMPLER_FILTER_MODE, CL_FILTER_LINEAR, 0};
+        cl_sampler sampler = clCreateSamplerWithProperties(context, list, &status);
+        OK(status);
+        OK(clSetKernelArg(kernel, 0, sizeof image, &image));
+        OK(clSetKernelArg(kernel, 1, sizeof sampler, &sampler));
+        OK(clSetKernelArg(kernel, 2, sizeof four, four));
+        OK(clSetKernelArg(kernel, 3, sizeof to, &to));
+        if (run == 1) OK(begin(queue, NULL));
+        OK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &one, NULL, 0, NULL, NULL));
+        if (run == 1) buffer = ended(queue);
+        OK(clFinish(queue));
+        OK(clReleaseSampler(sampler));
+        if (run == 0) OK(clEnqueueReadBuffer(queue, to, CL_TRUE, 0, sizeof plain, plain, 0, NULL, NULL));
+    }
+    other_samplers(others, 32);
+    OK(enqueue(0, NULL, buffer, 0, NULL, NULL));
+    OK(clEnqueueReadBuffer(queue, to, CL_TRUE, 0, sizeof got, got, 0, NULL, NULL));
+    CHECK(memcmp(got, plain, sizeof got) == 0);
+    cl_mutable_command_khr command = NULL;
+    OK(captured(buffer, 1, &command, NULL));
+    cl_uint kind = 0;
+    struct argument argument = {2, sizeof ten, ten};
+    struct config config = {.command = command, .args = 1, .arg_list = &argument};
+    const void *configs[] = {&config};
+    OK(update(buffer, 1, &kind, configs));
+    OK(enqueue(0, NULL, buffer, 0, NULL, NULL));
+    OK(clEnqueueReadBuffer(queue, to, CL_TRUE, 0, sizeof got, got, 0, NULL, NULL));
+    for (int i = 0; i < 4; i++) CHECK(got[i] == plain[i] + 6);
+    for (int i = 0; i < 32; i++) OK(clReleaseSampler(others[i]));
+    OK(release(buffer));
+    OK(clReleaseMemObject(to));
+    OK(clReleaseMemObject(image));
+    OK(clReleaseKernel(kernel));
+    OK(clReleaseProgram(sampling));
+    OK(clReleaseCommandQueue(queue));
+}
+
 struct enqueues {
     cl_command_queue queue;
     int stop, count;
@@ -567,6 +644,8 @@ int main(int argc, char **argv) {
         wrong();
     } else if (strcmp(argv[1], "numbers") == 0) {
         numbers();
+    } else if (strcmp(argv[1], "samplers") == 0) {
+        samplers();
     } else if (strcmp(argv[1], "ends") == 0) {
         ends();
     } else if (strcmp(argv[1], "threads") == 0) {

@@ -6,7 +6,7 @@ use std::ptr;
 
 use opencl_sys::{
     CL_INVALID_OPERATION, cl_bool, cl_command_queue, cl_context, cl_device_id, cl_event, cl_int, cl_kernel, cl_mem,
-    cl_platform_id, cl_program, cl_uint, cl_ulong,
+    cl_platform_id, cl_program, cl_sampler, cl_uint, cl_ulong,
 };
 
 use crate::ffi::targets::target;
@@ -39,6 +39,8 @@ calls! {
     18 clReleaseMemObject(memory: cl_mem);
     20 clGetMemObjectInfo(of: cl_mem, name: cl_uint, size: usize, value: *mut c_void, size_ret: *mut usize);
     21 clGetImageInfo(of: cl_mem, name: cl_uint, size: usize, value: *mut c_void, size_ret: *mut usize);
+    23 clRetainSampler(sampler: cl_sampler);
+    24 clReleaseSampler(sampler: cl_sampler);
     32 clGetProgramInfo(of: cl_program, name: cl_uint, size: usize, value: *mut c_void, size_ret: *mut usize);
     33 clGetProgramBuildInfo(
         of: cl_program, device: cl_device_id, name: cl_uint, size: usize, value: *mut c_void, size_ret: *mut usize

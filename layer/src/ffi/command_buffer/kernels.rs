@@ -1,4 +1,4 @@
-//! Which arguments the program's kernels have, and which of them are memory. No driver can be asked for that.
+//! Which arguments the program's kernels have, and which of them are memory objects or samplers. No driver can be asked for that.
 //!
 //! It is looked at from when the program asks for a function of command buffers. Of kernels that were made before, and where
 //! functions set arguments that the layer does not see, nothing is known: then drivers say what is missing, when it runs, and the
@@ -13,11 +13,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use opencl_sys::{
     CL_INVALID_OPERATION, CL_KERNEL_NUM_ARGS, CL_PROGRAM_NUM_KERNELS, CL_SUCCESS, cl_context, cl_int, cl_kernel,
-    cl_mem, cl_program, cl_uint, cl_ulong,
+    cl_mem, cl_program, cl_sampler, cl_uint, cl_ulong,
 };
 
-use super::owned::Memory;
+use super::owned::{Memory, Sampler};
 use super::{calls, query};
+use crate::command_buffer::Checked;
 use crate::command_buffer::arguments::Missing;
 use crate::ffi::{quietly, targets::next};
 
@@ -34,16 +35,55 @@ static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
 #[derive(Default)]
 struct Known {
     kernels: HashMap<usize, Arguments>,
-    /// Memory objects, with the references that the program has to each.
-    memory: HashMap<usize, usize>,
+    /// Memory objects and samplers, with the references that the program has to each.
+    objects: HashMap<usize, Object>,
+}
+
+/// An object that arguments can be.
+struct Object {
+    references: usize,
+    is_sampler: bool,
+}
+
+/// A reference to an object that an argument is.
+#[derive(Debug)]
+pub(super) enum Kept {
+    Memory(Memory),
+    Sampler(Sampler),
+}
+
+impl Kept {
+    /// Holds a reference of its own.
+    ///
+    /// # Safety
+    /// The program has references to the object.
+    unsafe fn also(handle: usize, is_sampler: bool) -> Option<Self> {
+        let handle = ptr::without_provenance_mut(handle);
+        // SAFETY: the caller's promise.
+        unsafe {
+            if is_sampler { Sampler::also(handle).map(Self::Sampler) } else { Memory::also(handle).map(Self::Memory) }
+                .ok()
+        }
+    }
+
+    /// Holds another reference.
+    pub(super) fn again(&self) -> Checked<Self> {
+        // SAFETY: an object that is held.
+        unsafe {
+            match self {
+                Self::Memory(memory) => Memory::also(memory.raw()).map(Self::Memory),
+                Self::Sampler(sampler) => Sampler::also(sampler.raw()).map(Self::Sampler),
+            }
+        }
+    }
 }
 
 /// The arguments of a kernel.
 #[derive(Clone, Default)]
 struct Arguments {
     missing: Missing,
-    /// Those that are memory, with the handles.
-    memory: BTreeMap<cl_uint, usize>,
+    /// Those that are memory objects or samplers, with the handles.
+    objects: BTreeMap<cl_uint, usize>,
     /// Those that were set to no value, with their bytes: a work-group's own memory, or no buffer.
     without_value: BTreeMap<cl_uint, usize>,
     /// The references that the program has to the kernel.
@@ -78,11 +118,11 @@ pub(super) fn version(kernel: cl_kernel) -> Option<u64> {
     known().as_ref()?.kernels.get(&kernel.addr()).map(|arguments| arguments.version)
 }
 
-/// What is known of a kernel's arguments, with references to the memory that they are.
+/// What is known of a kernel's arguments, with references to the objects that they are.
 #[derive(Default)]
 pub(super) struct Held {
     pub(super) missing: Missing,
-    pub(super) memory: BTreeMap<cl_uint, Memory>,
+    pub(super) objects: BTreeMap<cl_uint, Kept>,
     pub(super) without_value: BTreeMap<cl_uint, usize>,
 }
 
@@ -91,34 +131,35 @@ pub(super) fn arguments(kernel: cl_kernel) -> Held {
     if !is_on() {
         return Held::default();
     }
-    let mut of = {
+    let (of, objects) = {
         let mut known = known();
-        let Some(Known { kernels, memory }) = known.as_mut() else { return Held::default() };
-        let mut of = kernels.get(&kernel.addr()).cloned().unwrap_or_default();
-        of.memory.retain(|_, handle| memory.contains_key(handle));
-        of
+        let Some(Known { kernels, objects }) = known.as_mut() else { return Held::default() };
+        let of = kernels.get(&kernel.addr()).cloned().unwrap_or_default();
+        let live = |(index, handle): (&cl_uint, &usize)| Some((*index, *handle, objects.get(handle)?.is_sampler));
+        let objects: Vec<_> = of.objects.iter().filter_map(live).collect();
+        (of, objects)
     };
-    let held = std::mem::take(&mut of.memory).into_iter().filter_map(|(index, handle)| {
-        // SAFETY: a memory object, which the program has as long as it may launch the kernel.
-        Some((index, unsafe { Memory::also(ptr::without_provenance_mut(handle)) }.ok()?))
+    let held = objects.into_iter().filter_map(|(index, handle, is_sampler)| {
+        // SAFETY: an object that the program has as long as it may launch the kernel.
+        Some((index, unsafe { Kept::also(handle, is_sampler) }?))
     });
-    Held { memory: held.collect(), missing: of.missing, without_value: of.without_value }
+    Held { objects: held.collect(), missing: of.missing, without_value: of.without_value }
 }
 
-/// Returns a reference to the memory object that a value for an argument is, if it is one.
+/// Returns a reference to the object that a value for an argument is, if it is one.
 ///
 /// # Safety
 /// `size` bytes at `value`, or null.
-pub(super) unsafe fn memory(size: usize, value: *const c_void) -> Option<Memory> {
+pub(super) unsafe fn object(size: usize, value: *const c_void) -> Option<Kept> {
     // SAFETY: as the caller promises.
     let handle = unsafe { handle(size, value) }?;
-    let is_known = known().as_ref().is_some_and(|known| known.memory.contains_key(&handle));
-    // SAFETY: a memory object that the program gives.
-    if is_known { unsafe { Memory::also(ptr::without_provenance_mut(handle)) }.ok() } else { None }
+    let is_sampler = known().as_ref()?.objects.get(&handle)?.is_sampler;
+    // SAFETY: an object that the program gives.
+    unsafe { Kept::also(handle, is_sampler) }
 }
 
 /// # Safety
-/// As for [`memory`].
+/// As for [`object`].
 unsafe fn handle(size: usize, value: *const c_void) -> Option<usize> {
     if size != size_of::<usize>() || value.is_null() {
         return None;
@@ -151,13 +192,13 @@ unsafe fn made_without(kernel: cl_kernel) {
 /// An argument has got a value: a handle, if it is as large as one; or none, of so many bytes.
 fn set(kernel: cl_kernel, argument: cl_uint, handle: Option<usize>, without_value: Option<usize>) {
     let mut known = known();
-    let Some(Known { kernels, memory }) = known.as_mut() else { return };
+    let Some(Known { kernels, objects }) = known.as_mut() else { return };
     if let Some(arguments) = kernels.get_mut(&kernel.addr()) {
         arguments.version += 1;
         arguments.missing.set(argument);
-        match handle.filter(|handle| memory.contains_key(handle)) {
-            Some(handle) => arguments.memory.insert(argument, handle),
-            None => arguments.memory.remove(&argument),
+        match handle.filter(|handle| objects.contains_key(handle)) {
+            Some(handle) => arguments.objects.insert(argument, handle),
+            None => arguments.objects.remove(&argument),
         };
         match without_value {
             Some(bytes) => arguments.without_value.insert(argument, bytes),
@@ -328,61 +369,67 @@ macro_rules! counts_references {
 }
 
 counts_references! {
-    17 clRetainMemObject 18 clReleaseMemObject (cl_mem) |known, of| known.memory.get_mut(&of), known.memory.remove(&of);
+    17 clRetainMemObject 18 clReleaseMemObject (cl_mem)
+        |known, of| known.objects.get_mut(&of).map(|object| &mut object.references), known.objects.remove(&of);
+    23 clRetainSampler 24 clReleaseSampler (cl_sampler)
+        |known, of| known.objects.get_mut(&of).map(|object| &mut object.references), known.objects.remove(&of);
     36 clRetainKernel 37 clReleaseKernel (cl_kernel)
         |known, of| known.kernels.get_mut(&of).map(|arguments| &mut arguments.references), known.kernels.remove(&of);
 }
 
-/// Declares wrappers of functions that make memory objects.
-macro_rules! makes_memory {
-    ($( $place:literal $name:ident ($($arg:ident: $type:ty),*); )*) => {
+/// Declares wrappers of functions that make memory objects, or samplers.
+macro_rules! makes_objects {
+    ($( $place:literal $name:ident ($($arg:ident: $type:ty),*) $is_sampler:literal; )*) => {
         $(
             #[allow(clippy::too_many_arguments)]
-            unsafe extern "system" fn $name($($arg: $type,)* status: *mut cl_int) -> cl_mem {
-                type Function = unsafe extern "system" fn($($type,)* *mut cl_int) -> cl_mem;
+            unsafe extern "system" fn $name($($arg: $type,)* status: *mut cl_int) -> *mut c_void {
+                type Function = unsafe extern "system" fn($($type,)* *mut cl_int) -> *mut c_void;
                 // SAFETY: rule T.
                 let Some(function) = (unsafe { next::<Function>($place) }) else { return ptr::null_mut() };
                 // SAFETY: rule V.
-                let memory = unsafe { function($($arg,)* status) };
-                if is_on() && !memory.is_null() {
-                    quietly(|| known().get_or_insert_default().memory.insert(memory.addr(), 1));
+                let object = unsafe { function($($arg,)* status) };
+                if is_on() && !object.is_null() {
+                    let made = Object { references: 1, is_sampler: $is_sampler };
+                    quietly(|| known().get_or_insert_default().objects.insert(object.addr(), made));
                 }
-                memory
+                object
             }
         )*
 
-        fn of_memory() -> Vec<(usize, *mut c_void)> {
+        fn of_objects() -> Vec<(usize, *mut c_void)> {
             vec![$( ($place, $name as *const () as *mut c_void) ),*]
         }
     };
 }
 
-makes_memory! {
-    14 clCreateBuffer(context: cl_context, flags: cl_ulong, size: usize, host: *mut c_void);
+makes_objects! {
+    14 clCreateBuffer(context: cl_context, flags: cl_ulong, size: usize, host: *mut c_void) false;
     15 clCreateImage2D(
         context: cl_context, flags: cl_ulong, format: *const c_void, width: usize, height: usize, row: usize,
         host: *mut c_void
-    );
+    ) false;
     16 clCreateImage3D(
         context: cl_context, flags: cl_ulong, format: *const c_void, width: usize, height: usize, depth: usize,
         row: usize, slice: usize, host: *mut c_void
-    );
-    82 clCreateSubBuffer(buffer: cl_mem, flags: cl_ulong, kind: cl_uint, place: *const c_void);
+    ) false;
+    82 clCreateSubBuffer(buffer: cl_mem, flags: cl_ulong, kind: cl_uint, place: *const c_void) false;
     96 clCreateImage(
         context: cl_context, flags: cl_ulong, format: *const c_void, form: *const c_void, host: *mut c_void
-    );
-    124 clCreatePipe(context: cl_context, flags: cl_ulong, packet: cl_uint, packets: cl_uint, list: *const isize);
+    ) false;
+    124 clCreatePipe(context: cl_context, flags: cl_ulong, packet: cl_uint, packets: cl_uint, list: *const isize) false;
     146 clCreateBufferWithProperties(
         context: cl_context, list: *const cl_ulong, flags: cl_ulong, size: usize, host: *mut c_void
-    );
+    ) false;
     147 clCreateImageWithProperties(
         context: cl_context, list: *const cl_ulong, flags: cl_ulong, format: *const c_void, form: *const c_void,
         host: *mut c_void
-    );
+    ) false;
+    22 clCreateSampler(context: cl_context, normalized: cl_uint, addressing: cl_uint, filter: cl_uint) true;
+    133 clCreateSamplerWithProperties(context: cl_context, list: *const cl_ulong) true;
 }
 
 pub(super) fn wrappers() -> Vec<(usize, *mut c_void)> {
-    let mut all = of_memory();
+    let mut all = of_objects();
     all.extend(of_references());
     all.extend([
         (34, clCreateKernel as *const () as *mut c_void),

@@ -3,7 +3,7 @@
 
 use std::ptr::NonNull;
 
-use opencl_sys::{CL_SUCCESS, cl_command_queue, cl_event, cl_kernel, cl_mem};
+use opencl_sys::{CL_SUCCESS, cl_command_queue, cl_event, cl_kernel, cl_mem, cl_sampler};
 
 use super::calls;
 use crate::command_buffer::{Checked, ensure};
@@ -65,6 +65,7 @@ macro_rules! owned {
 owned! {
     Queue: cl_command_queue, release clReleaseCommandQueue, also clRetainCommandQueue;
     Memory: cl_mem, release clReleaseMemObject, new from_raw, also clRetainMemObject;
+    Sampler: cl_sampler, release clReleaseSampler, also clRetainSampler;
     Event: cl_event, release clReleaseEvent, new from_raw, also clRetainEvent;
     /// A kernel that is the layer's alone has its arguments from before other threads see it, and they are never set again.
     Kernel: cl_kernel, release clReleaseKernel, new from_raw, also clRetainKernel;

@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 use opencl_sys::{CL_INVALID_CONTEXT, CL_INVALID_KERNEL, CL_SUCCESS, cl_kernel, cl_uint};
 
 use super::buffer::QueueFacts;
-use super::kernels::{self, Held};
-use super::owned::{Kernel, Memory};
+use super::kernels::{self, Held, Kept};
+use super::owned::Kernel;
 use super::{calls, query};
 use crate::command_buffer::arguments::{Kind, Missing};
 use crate::command_buffer::{Checked, ensure, launch};
@@ -22,8 +22,8 @@ pub(super) struct Prepared {
     /// The layer's own, with the arguments.
     pub(super) kernel: Kernel,
     pub(super) missing: Missing,
-    /// The memory that arguments are, where it was seen. The program may release its own references.
-    pub(super) memory: BTreeMap<cl_uint, Memory>,
+    /// The memory objects and samplers that arguments are, where it was seen. The program may release its own references.
+    pub(super) objects: BTreeMap<cl_uint, Kept>,
     /// Arguments that were set to no value, with their bytes: a work-group's own memory, or no buffer.
     pub(super) without_value: BTreeMap<cl_uint, usize>,
     /// What the arguments take, from the first update on.
@@ -95,8 +95,8 @@ pub(super) unsafe fn prepare(
             (given.launches, Arc::new(unsafe { Kernel::also(kernel) }?), Arc::default())
         }
     };
-    let Held { missing, memory, without_value } = kernels::arguments(kernel);
+    let Held { missing, objects, without_value } = kernels::arguments(kernel);
     // SAFETY: the driver knows the kernel.
     let own = unsafe { clone(kernel, &without_value) }?;
-    Ok(Arc::new(Prepared { named, kernel: own, missing, memory, without_value, kinds, facts }))
+    Ok(Arc::new(Prepared { named, kernel: own, missing, objects, without_value, kinds, facts }))
 }

@@ -19,7 +19,6 @@ use opencl_sys::{
 use super::buffer::{Buffer, command, recorded};
 use super::command::{Command, Launch};
 use super::make::places;
-use super::owned::Memory;
 use super::prepared::{Prepared, clone};
 use super::{calls, enter, kernels, query};
 use crate::command_buffer::launch::Change;
@@ -114,10 +113,9 @@ unsafe fn changed(buffer: &Buffer, old: &Launch, config: &cl_mutable_dispatch_co
 /// `config` is as the specification says, and its lists have the lengths that it says.
 unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch_config_khr) -> Checked<Prepared> {
     let (mut missing, mut without_value) = (old.missing.clone(), old.without_value.clone());
-    let mut memory = BTreeMap::new();
-    for (index, held) in &old.memory {
-        // SAFETY: memory that is held.
-        memory.insert(*index, unsafe { Memory::also(held.raw()) }?);
+    let mut objects = BTreeMap::new();
+    for (index, held) in &old.objects {
+        objects.insert(*index, held.again()?);
     }
     // SAFETY: a kernel that is held.
     let kinds = old.kinds.get_or_init(|| unsafe { query::arguments(old.named.raw()) });
@@ -131,9 +129,9 @@ unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch
             query::value(buffer.facts.context(), kind_of(arg_index)?, arg_size, arg_value)?;
             let status = calls::clSetKernelArg(kernel.raw(), arg_index, arg_size, arg_value);
             ensure(status == CL_SUCCESS, status)?;
-            match kernels::memory(arg_size, arg_value) {
-                Some(value) => memory.insert(arg_index, value),
-                None => memory.remove(&arg_index),
+            match kernels::object(arg_size, arg_value) {
+                Some(value) => objects.insert(arg_index, value),
+                None => objects.remove(&arg_index),
             };
             if arg_value.is_null() {
                 without_value.insert(arg_index, arg_size);
@@ -147,7 +145,7 @@ unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch
             kind_of(arg_index)?;
             let status = calls::clSetKernelArgSVMPointer(kernel.raw(), arg_index, arg_value);
             ensure(status == CL_SUCCESS, status)?;
-            memory.remove(&arg_index);
+            objects.remove(&arg_index);
             without_value.remove(&arg_index);
             missing.set(arg_index);
         }
@@ -161,7 +159,7 @@ unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch
         kernel
     };
     let (named, kinds) = (Arc::clone(&old.named), Arc::clone(&old.kinds));
-    Ok(Prepared { named, kernel, missing, memory, without_value, kinds, facts: old.facts })
+    Ok(Prepared { named, kernel, missing, objects, without_value, kinds, facts: old.facts })
 }
 
 /// # Safety
