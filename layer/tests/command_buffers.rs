@@ -32,7 +32,7 @@ fn uses(source: &str, of: &[&str]) {
 /// A driver may be run where no compiler is.
 #[test]
 fn the_programs_compile() {
-    for source in ["command_buffers.c", "capture.c", "lists.c"] {
+    for source in ["command_buffers.c", "capture.c", "random.c", "lists.c"] {
         compiled(source, &[OPENCL]);
     }
 }
@@ -53,6 +53,14 @@ fn command_buffers_compute_what_plain_calls_compute() {
 #[test]
 fn commands_are_updated() {
     uses("command_buffers.c", &["updates"]);
+}
+
+/// Rules L1, L3: random command buffers and captures, on queues of all kinds, with updates between submissions. A failure names its seed.
+#[test]
+fn random_command_buffers_compute_what_a_model_computes() {
+    let first = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs() % 1_000_000);
+    let out = said(compiled("random.c", &[OPENCL]), &[&first.to_string(), "200"], Some("always"), None);
+    assert_eq!(out, "ok\n");
 }
 
 /// Rule L1

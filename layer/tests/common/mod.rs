@@ -29,7 +29,8 @@ pub fn compiled(source: &str, libraries: &[&str]) -> PathBuf {
     let parts = folder.join(source).with_extension("");
     let parts = parts.read_dir().into_iter().flatten().map(|part| part.unwrap().path());
     let mut headers: Vec<PathBuf> = parts.collect();
-    headers.extend([folder.join("check.h"), folder.join("../../include/clgraph_layer.h")]);
+    let shared = ["check.h", "command_buffers/functions.h", "../../include/clgraph_layer.h"];
+    headers.extend(shared.map(|header| folder.join(header)));
     let source = folder.join(source);
     let name = source.file_stem().unwrap().to_str().unwrap();
     let program = layer().with_file_name(format!("clgraph-layer-{name}"));
