@@ -359,6 +359,9 @@ static void wrong(void) {
     CHECK(clEnqueueFillBuffer(queue, NULL, &zero, 4, 0, BYTES, 0, NULL, &event) == CL_INVALID_MEM_OBJECT);
     CHECK(clEnqueueNDRangeKernel(queue, scale, 4, NULL, &global, NULL, 0, NULL, &event) == CL_INVALID_WORK_DIMENSION);
     CHECK(clEnqueueMarkerWithWaitList(queue, 1, NULL, &event) == CL_INVALID_EVENT_WAIT_LIST);
+    CHECK(clEnqueueMigrateMemObjects(queue, 0, NULL, 0, 0, NULL, &event) == CL_INVALID_VALUE);
+    CHECK(clEnqueueMigrateMemObjects(queue, 1, &(cl_mem){NULL}, 0, 0, NULL, &event) == CL_INVALID_MEM_OBJECT);
+    CHECK(clEnqueueMigrateMemObjects(queue, 1, &memory, 1 << 10, 0, NULL, &event) == CL_INVALID_VALUE);
     CHECK(event == NULL && count_of(queue) == 0);
     cl_kernel without = new_kernel("scale");
     CHECK(clEnqueueNDRangeKernel(queue, without, 1, NULL, &global, NULL, 0, NULL, NULL) == CL_INVALID_KERNEL_ARGS);

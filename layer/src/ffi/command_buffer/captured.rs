@@ -128,7 +128,7 @@ captured! {
         |buffer| make::fill_image(buffer, image, colour, origin, region).map(Some);
     // Where memory is does not change what a graph computes.
     104 clEnqueueMigrateMemObjects (objects: cl_uint, memory: *const cl_mem, flags: cl_mem_migration_flags)
-        |_buffer| Ok(Some(Command::Marker));
+        |buffer| make::migration(buffer, objects, memory, flags).map(Some);
     105 clEnqueueMarkerWithWaitList () |_buffer| Ok(Some(Command::Marker));
     106 clEnqueueBarrierWithWaitList () |_buffer| Ok(Some(Command::Barrier));
     114 clEnqueueAcquireD3D11ObjectsKHR (objects: cl_uint, memory: *const cl_mem) |_buffer| Ok(None);
@@ -150,7 +150,7 @@ captured! {
     132 clEnqueueSVMUnmap (host: *mut c_void) |_buffer| Ok(None);
     139 clEnqueueSVMMigrateMem (
         objects: cl_uint, memory: *const *const c_void, sizes: *const usize, flags: cl_mem_migration_flags
-    ) |_buffer| Ok(Some(Command::Marker));
+    ) |buffer| make::migration_of_addresses(buffer, objects, memory, flags).map(Some);
 }
 
 /// Declares wrappers of functions that return mapped memory. Nothing can be mapped before it was computed.

@@ -15,7 +15,7 @@ use opencl_sys::{
 
 use super::capture::{self, Waiting};
 use super::owned::Event;
-use super::query;
+use super::{calls, query};
 use crate::ffi::{quietly, targets::next};
 
 /// An event that the program has references to.
@@ -133,8 +133,19 @@ unsafe extern "system" fn clGetEventProfilingInfo(
         matches!(name, CL_PROFILING_COMMAND_QUEUED | CL_PROFILING_COMMAND_SUBMIT | CL_PROFILING_COMMAND_START);
     // It lives as long as the program's event, which is in use.
     let first = if of_the_beginning { with(event, |returned| returned.first.as_ref().map(Event::raw)) } else { None };
+    // Before the end, the driver says of the last command whether there are times.
+    // SAFETY: an event, which the program gave.
+    let first = first.flatten().filter(|_| unsafe { is_complete(event) });
     // SAFETY: rule V, for the event that has the time.
-    unsafe { function(first.flatten().unwrap_or(event), name, size, value, size_ret) }
+    unsafe { function(first.unwrap_or(event), name, size, value, size_ret) }
+}
+
+/// # Safety
+/// It is an event.
+unsafe fn is_complete(event: cl_event) -> bool {
+    // SAFETY: the caller's promise.
+    let status = unsafe { query::one::<_, cl_uint>(calls::clGetEventInfo, event, CL_EVENT_COMMAND_EXECUTION_STATUS) };
+    status == Ok(CL_COMPLETE.cast_unsigned())
 }
 
 pub(super) fn wrappers() -> Vec<(usize, *mut c_void)> {

@@ -7,7 +7,8 @@ use std::slice;
 use opencl_sys::{
     CL_DEPTH, CL_INVALID_KERNEL, CL_INVALID_KERNEL_ARGS, CL_INVALID_OPERATION, CL_INVALID_VALUE,
     CL_INVALID_WORK_DIMENSION, CL_MEM_COPY_HOST_PTR, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_MEM_READ_WRITE,
-    CL_MUTABLE_DISPATCH_ARGUMENTS_KHR, CL_OUT_OF_HOST_MEMORY, CL_SUCCESS, cl_kernel, cl_mem, cl_uint,
+    CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, CL_MIGRATE_MEM_OBJECT_HOST, CL_MUTABLE_DISPATCH_ARGUMENTS_KHR,
+    CL_OUT_OF_HOST_MEMORY, CL_SUCCESS, cl_kernel, cl_mem, cl_mem_migration_flags, cl_uint,
 };
 
 use super::buffer::Buffer;
@@ -391,6 +392,47 @@ pub(super) unsafe fn read_image(
         ranges::pixels(&of, &region, row, slice)?;
         Ok(Command::ReadImage { from: Memory::also(image)?, origin, region, row, slice, to: Address(host) })
     }
+}
+
+/// Where memory is does not change what is computed: a migration is a marker.
+///
+/// # Safety
+/// What the program gave.
+pub(super) unsafe fn migration(
+    buffer: &Buffer,
+    objects: cl_uint,
+    memory: *const cl_mem,
+    flags: cl_mem_migration_flags,
+) -> Checked<Command> {
+    ensure(objects > 0 && !memory.is_null() && has_known_bits(flags), CL_INVALID_VALUE)?;
+    for at in 0..objects as usize {
+        // SAFETY: within the list. What is no object, drivers know.
+        unsafe { query::is_of(memory.add(at).read(), buffer.facts.context()) }?;
+    }
+    Ok(Command::Marker)
+}
+
+/// As [`migration`], for addresses.
+///
+/// # Safety
+/// What the program gave.
+pub(super) unsafe fn migration_of_addresses(
+    buffer: &Buffer,
+    objects: cl_uint,
+    memory: *const *const c_void,
+    flags: cl_mem_migration_flags,
+) -> Checked<Command> {
+    ensure(buffer.device.has_svm, CL_INVALID_OPERATION)?;
+    ensure(objects > 0 && !memory.is_null() && has_known_bits(flags), CL_INVALID_VALUE)?;
+    for at in 0..objects as usize {
+        // SAFETY: within the list.
+        ensure(!unsafe { memory.add(at).read() }.is_null(), CL_INVALID_VALUE)?;
+    }
+    Ok(Command::Marker)
+}
+
+fn has_known_bits(flags: cl_mem_migration_flags) -> bool {
+    flags & !(CL_MIGRATE_MEM_OBJECT_HOST | CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED) == 0
 }
 
 /// Takes the bytes of a region, one row after another.

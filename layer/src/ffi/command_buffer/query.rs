@@ -154,6 +154,16 @@ unsafe fn memory(memory: cl_mem) -> Checked<(cl_uint, Memory)> {
     }
 }
 
+/// Checks that it is a memory object of a context.
+///
+/// # Safety
+/// What the program gave for a memory object. Drivers check that it is one.
+pub(super) unsafe fn is_of(given: cl_mem, context: usize) -> Checked {
+    // SAFETY: the caller's promise.
+    let (_, facts) = unsafe { memory(given) }?;
+    ensure(facts.context == context, CL_INVALID_CONTEXT)
+}
+
 /// # Safety
 /// What the program gave for a buffer. Drivers check that it is a memory object.
 pub(super) unsafe fn buffer(given: cl_mem) -> Checked<Memory> {
