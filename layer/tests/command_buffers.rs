@@ -84,7 +84,7 @@ fn what_cannot_be_captured_spoils_the_capture() {
 /// Rules L3, L4: whatever the program releases, and whenever another thread enqueues.
 #[test]
 fn captures_keep_what_is_needed_and_no_more() {
-    uses("capture.c", &["numbers", "samplers", "ends"]);
+    uses("capture.c", &["numbers", "samplers", "ends", "between"]);
 }
 
 /// Rule L3

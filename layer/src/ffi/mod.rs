@@ -12,8 +12,8 @@
 //!   returns. Nothing that goes wrong here changes that. What is captured is not called: it is kept for later.
 //! - **U (unwind)**: no panic leaves a function: [`quietly`].
 //! - **L (locks)**: no lock is held while a function of the loader runs, because it may call functions of the program that come
-//!   back here. One is, and a thread that comes back does not wait for it: that of the queue to which a command buffer is
-//!   enqueued. An update holds one that only updates of the same command buffer take.
+//!   back here. One is, and a thread that comes back does not wait for it: that of the queue to which a program with
+//!   command buffers enqueues. An update holds one that only updates of the same command buffer take.
 //! - No thread is started, and initialization calls nothing of the loader. Only command buffers hold references to objects.
 
 mod command_buffer;

@@ -572,6 +572,7 @@ struct enqueues {
     cl_command_queue queue;
     int stop, count;
     cl_event events[20000];
+    cl_mem memory;
 };
 
 static void *enqueues_always(void *data) {
@@ -598,6 +599,43 @@ static void ends(void) {
         OK(clWaitForEvents(1, &of.events[i]));
         OK(clReleaseEvent(of.events[i]));
     }
+    OK(clReleaseCommandQueue(of.queue));
+}
+
+static void *fills_always(void *data) {
+    struct enqueues *of = data;
+    cl_uint two = 2;
+    while (!__atomic_load_n(&of->stop, __ATOMIC_SEQ_CST)) {
+        OK(clEnqueueFillBuffer(of->queue, of->memory, &two, sizeof two, 0, BYTES, 0, NULL, NULL));
+        if (++of->count % 64 == 0) OK(clFinish(of->queue));
+    }
+    return NULL;
+}
+
+static cl_uint ones(cl_uint i) { return 1 + 0 * i; }
+
+/* A command buffer is one command of a queue: what another thread enqueues comes before it or after it. */
+static void between(void) {
+    static struct enqueues of;
+    of.queue = new_queue(0);
+    of.memory = new_buffer();
+    cl_mem to = new_buffer();
+    cl_uint one = 1;
+    OK(begin(of.queue, NULL));
+    OK(clEnqueueFillBuffer(of.queue, of.memory, &one, sizeof one, 0, BYTES, 0, NULL, NULL));
+    OK(clEnqueueCopyBuffer(of.queue, of.memory, to, 0, 0, BYTES, 0, NULL, NULL));
+    cl_command_buffer_khr buffer = ended(of.queue);
+    pthread_t other;
+    CHECK(pthread_create(&other, NULL, fills_always, &of) == 0);
+    for (int i = 0; i < 500; i++) {
+        OK(enqueue(0, NULL, buffer, 0, NULL, NULL));
+        IS(of.queue, to, ones);
+    }
+    __atomic_store_n(&of.stop, 1, __ATOMIC_SEQ_CST);
+    CHECK(pthread_join(other, NULL) == 0);
+    OK(release(buffer));
+    OK(clReleaseMemObject(to));
+    OK(clReleaseMemObject(of.memory));
     OK(clReleaseCommandQueue(of.queue));
 }
 
@@ -649,6 +687,8 @@ int main(int argc, char **argv) {
         numbers();
     } else if (strcmp(argv[1], "samplers") == 0) {
         samplers();
+    } else if (strcmp(argv[1], "between") == 0) {
+        between();
     } else if (strcmp(argv[1], "ends") == 0) {
         ends();
     } else if (strcmp(argv[1], "threads") == 0) {

@@ -15,6 +15,7 @@ use opencl_sys::{
 };
 
 use super::command::{Command, Pattern};
+use super::enqueue::Alone;
 use super::owned::Queue;
 use super::prepared::{self, Kernels, Prepared};
 use super::{calls, enter, extensions, kernels, make, query};
@@ -161,6 +162,7 @@ impl Buffer {
         let device = unsafe { query::facts(facts.device()) }?;
         // SAFETY: a queue.
         let queue = unsafe { Queue::also(queue) }?;
+        Alone::begin();
         Ok(BUFFERS.add(|handle| Self {
             handle,
             references: References::one(),

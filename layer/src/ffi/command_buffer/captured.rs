@@ -1,6 +1,6 @@
 //! The wrappers of calls that captures concern: those that enqueue, and those that wait.
 //!
-//! Without a capture they look at one number, and call the driver.
+//! Without a capture, and without command buffers, they look at two numbers, and call the driver.
 #![allow(unsafe_code, non_snake_case, clippy::too_many_arguments)]
 
 use std::ffi::c_void;
@@ -14,6 +14,7 @@ use opencl_sys::{
 use super::buffer::Buffer;
 use super::capture::{self, Waiting, Waits};
 use super::command::Command;
+use super::enqueue::Alone;
 use super::make::{self, Arguments};
 use crate::command_buffer::Checked;
 use crate::ffi::targets::next;
@@ -21,7 +22,7 @@ use crate::ffi::targets::next;
 /// Declares wrappers of functions that end with a wait list and a place for an event. The block makes the command that a captured
 /// call becomes; none if it cannot be captured.
 macro_rules! captured {
-    ($( $place:literal $name:ident ($($arg:ident: $type:ty),*) |$buffer:ident| $make:expr; )*) => {
+    ($( $place:literal $name:ident $(waits $blocking:ident)? ($($arg:ident: $type:ty),*) |$buffer:ident| $make:expr; )*) => {
         $(
             unsafe extern "system" fn $name(
                 queue: cl_command_queue,
@@ -52,6 +53,7 @@ macro_rules! captured {
                 }
                 // SAFETY: rule T.
                 let Some(function) = (unsafe { next::<Function>($place) }) else { return CL_INVALID_OPERATION };
+                let _alone = Alone::unless(false $(|| $blocking != CL_FALSE)?, queue);
                 // SAFETY: rule V.
                 unsafe { function(queue, $($arg,)* count, list, event) }
             }
@@ -69,17 +71,17 @@ fn unless(blocking: cl_bool, make: impl FnOnce() -> Checked<Command>) -> Checked
 }
 
 captured! {
-    48 clEnqueueReadBuffer (memory: cl_mem, blocking: cl_bool, offset: usize, size: usize, host: *mut c_void)
+    48 clEnqueueReadBuffer waits blocking (memory: cl_mem, blocking: cl_bool, offset: usize, size: usize, host: *mut c_void)
         |buffer| unless(blocking, || make::read_buffer(buffer, memory, offset, size, host));
-    49 clEnqueueWriteBuffer (memory: cl_mem, blocking: cl_bool, offset: usize, size: usize, host: *const c_void)
+    49 clEnqueueWriteBuffer waits blocking (memory: cl_mem, blocking: cl_bool, offset: usize, size: usize, host: *const c_void)
         |buffer| unless(blocking, || make::write_buffer(buffer, memory, offset, size, host));
     50 clEnqueueCopyBuffer (from: cl_mem, to: cl_mem, from_offset: usize, to_offset: usize, size: usize)
         |buffer| make::copy_buffer(buffer, from, to, from_offset, to_offset, size).map(Some);
-    51 clEnqueueReadImage (
+    51 clEnqueueReadImage waits blocking (
         image: cl_mem, blocking: cl_bool, origin: *const usize, region: *const usize, row: usize, slice: usize,
         host: *mut c_void
     ) |buffer| unless(blocking, || make::read_image(buffer, image, origin, region, row, slice, host));
-    52 clEnqueueWriteImage (
+    52 clEnqueueWriteImage waits blocking (
         image: cl_mem, blocking: cl_bool, origin: *const usize, region: *const usize, row: usize, slice: usize,
         host: *const c_void
     ) |buffer| unless(blocking, || make::write_image(buffer, image, origin, region, row, slice, host));
@@ -104,13 +106,13 @@ captured! {
     73 clEnqueueReleaseGLObjects (objects: cl_uint, memory: *const cl_mem) |_buffer| Ok(None);
     79 clEnqueueAcquireD3D10ObjectsKHR (objects: cl_uint, memory: *const cl_mem) |_buffer| Ok(None);
     80 clEnqueueReleaseD3D10ObjectsKHR (objects: cl_uint, memory: *const cl_mem) |_buffer| Ok(None);
-    86 clEnqueueReadBufferRect (
+    86 clEnqueueReadBufferRect waits blocking (
         memory: cl_mem, blocking: cl_bool, origin: *const usize, host_origin: *const usize, region: *const usize,
         row: usize, slice: usize, host_row: usize, host_slice: usize, host: *mut c_void
     ) |buffer| unless(blocking, || {
         make::read_buffer_rect(buffer, memory, origin, host_origin, region, row, slice, host_row, host_slice, host)
     });
-    87 clEnqueueWriteBufferRect (
+    87 clEnqueueWriteBufferRect waits blocking (
         memory: cl_mem, blocking: cl_bool, origin: *const usize, host_origin: *const usize, region: *const usize,
         row: usize, slice: usize, host_row: usize, host_slice: usize, host: *const c_void
     ) |buffer| unless(blocking, || {
@@ -142,11 +144,11 @@ captured! {
         function: Option<unsafe extern "system" fn(cl_command_queue, cl_uint, *mut *mut c_void, *mut c_void)>,
         data: *mut c_void
     ) |_buffer| Ok(None);
-    129 clEnqueueSVMMemcpy (blocking: cl_bool, to: *mut c_void, from: *const c_void, size: usize)
+    129 clEnqueueSVMMemcpy waits blocking (blocking: cl_bool, to: *mut c_void, from: *const c_void, size: usize)
         |buffer| unless(blocking, || make::copy_addresses(buffer, to, from, size));
     130 clEnqueueSVMMemFill (to: *mut c_void, pattern: *const c_void, pattern_size: usize, size: usize)
         |buffer| make::fill_addresses(buffer, to, pattern, pattern_size, size).map(Some);
-    131 clEnqueueSVMMap (blocking: cl_bool, flags: cl_map_flags, host: *mut c_void, size: usize) |_buffer| Ok(None);
+    131 clEnqueueSVMMap waits blocking (blocking: cl_bool, flags: cl_map_flags, host: *mut c_void, size: usize) |_buffer| Ok(None);
     132 clEnqueueSVMUnmap (host: *mut c_void) |_buffer| Ok(None);
     139 clEnqueueSVMMigrateMem (
         objects: cl_uint, memory: *const *const c_void, sizes: *const usize, flags: cl_mem_migration_flags
@@ -191,6 +193,7 @@ macro_rules! maps {
                 }
                 // SAFETY: rule T.
                 let Some(function) = (unsafe { next::<Function>($place) }) else { return ptr::null_mut() };
+                let _alone = Alone::unless(blocking != CL_FALSE, queue);
                 // SAFETY: rule V.
                 unsafe { function(queue, memory, blocking, flags, $($arg,)* count, list, event, status) }
             }
@@ -221,6 +224,7 @@ macro_rules! old {
                 }
                 // SAFETY: rule T.
                 let Some(function) = (unsafe { next::<Function>($place) }) else { return CL_INVALID_OPERATION };
+                let _alone = Alone::unless(false, queue);
                 // SAFETY: rule V.
                 unsafe { function(queue, $($arg),*) }
             }

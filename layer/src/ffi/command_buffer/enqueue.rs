@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::ptr;
 use std::slice;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use opencl_sys::{
@@ -245,15 +246,29 @@ impl Gate {
     }
 }
 
-/// No other thread enqueues a command buffer to the same queue meanwhile: a command buffer is one command, and nothing of another
-/// one comes between. A program's function that a driver calls meanwhile may come back here: it does not wait for itself.
-struct Alone(#[allow(dead_code)] Option<MutexGuard<'static, ()>>);
+/// No other thread enqueues to the same queue meanwhile: a command buffer is one command, and nothing comes between its own. A
+/// program's function that a driver calls meanwhile may come back here: it does not wait for itself.
+pub(super) struct Alone(#[allow(dead_code)] Option<MutexGuard<'static, ()>>);
+
+/// The program has made a command buffer.
+static IN_USE: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
 impl Alone {
+    /// From now on single commands are enqueued alone, too.
+    pub(super) fn begin() {
+        IN_USE.store(true, Ordering::Release);
+    }
+
+    /// For a single command, in a program that has command buffers. What `waits` for its end is let through: it could wait for what
+    /// another thread has still to enqueue.
+    pub(super) fn unless(waits: bool, queue: cl_command_queue) -> Option<Self> {
+        (IN_USE.load(Ordering::Acquire) && !waits).then(|| Self::on(queue))
+    }
+
     fn on(queue: cl_command_queue) -> Self {
         static LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
         if IS_INSIDE.try_with(|inside| inside.replace(true)).unwrap_or(true) {
