@@ -1,6 +1,6 @@
 //! The wrappers of calls that captures concern: those that enqueue, and those that wait.
 //!
-//! Without a capture, and without command buffers, they look at two numbers, and call the driver.
+//! In a program without command buffers and captures they look at one number, and call the driver.
 #![allow(unsafe_code, non_snake_case, clippy::too_many_arguments)]
 
 use std::ffi::c_void;
@@ -38,6 +38,12 @@ macro_rules! captured {
                     *const cl_event,
                     *mut cl_event,
                 ) -> cl_int;
+                // SAFETY: rule T.
+                let Some(function) = (unsafe { next::<Function>($place) }) else { return CL_INVALID_OPERATION };
+                if !Alone::is_needed() {
+                    // SAFETY: rule V.
+                    return unsafe { function(queue, $($arg,)* count, list, event) };
+                }
                 if capture::is_active() {
                     let make = |$buffer: &Buffer| -> Checked<Option<Command>> {
                         let _ = ($($arg,)*);
@@ -51,8 +57,6 @@ macro_rules! captured {
                         return status;
                     }
                 }
-                // SAFETY: rule T.
-                let Some(function) = (unsafe { next::<Function>($place) }) else { return CL_INVALID_OPERATION };
                 let _alone = Alone::unless(false $(|| $blocking != CL_FALSE)?, queue);
                 // SAFETY: rule V.
                 unsafe { function(queue, $($arg,)* count, list, event) }

@@ -263,10 +263,15 @@ impl Alone {
         IN_USE.store(true, Ordering::Release);
     }
 
+    /// Whether the program has made a command buffer, or has begun a capture, which makes one.
+    pub(super) fn is_needed() -> bool {
+        IN_USE.load(Ordering::Acquire)
+    }
+
     /// For a single command, in a program that has command buffers. What `waits` for its end is let through: it could wait for what
     /// another thread has still to enqueue.
     pub(super) fn unless(waits: bool, queue: cl_command_queue) -> Option<Self> {
-        (IN_USE.load(Ordering::Acquire) && !waits).then(|| Self::on(queue))
+        (Self::is_needed() && !waits).then(|| Self::on(queue))
     }
 
     fn on(queue: cl_command_queue) -> Self {
