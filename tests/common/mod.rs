@@ -142,6 +142,19 @@ impl Bench {
         content(&self.queue, buffer)
     }
 
+    /// Returns whether a queue says that it is empty within a minute. `Queue::is_empty` tells what the driver reports at once,
+    /// and some report the end of an empty queue's marker when their own thread has run.
+    pub fn becomes_empty(&self, queue: &Queue) -> bool {
+        let begin = Instant::now();
+        while !queue.is_empty().unwrap() {
+            if begin.elapsed() > std::time::Duration::from_secs(60) {
+                return false;
+            }
+            std::thread::yield_now();
+        }
+        true
+    }
+
     /// Waits until each of clgraph's threads has handled something that came later than everything before. Whatever did
     /// not happen until then was not going to happen.
     pub fn let_threads_run(&self) {
