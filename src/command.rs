@@ -62,6 +62,11 @@ impl Elementwise {
         (!list.is_empty()).then(|| Box::new(Self(list)))
     }
 
+    /// Returns the arguments, each with its bytes of a work-item.
+    pub(crate) fn list(&self) -> Vec<(usize, usize)> {
+        self.0.clone()
+    }
+
     /// Returns how many bytes of an argument belong to a work-item.
     pub(crate) fn bytes(&self, argument: usize) -> Option<usize> {
         let at = self.0.binary_search_by_key(&argument, |(argument, _)| *argument).ok()?;

@@ -374,7 +374,10 @@ pub use images::{
     Addressing, ChannelOrder, ChannelType, Color, Filter, ImageAccess, ImageFormat, ImageKind, ImageShape,
 };
 pub use plan::{CommandKind, Exclusion, Path, PathReason};
-pub use record::{Detached, Event, ExecuteKernel, ExecutionStatus, KernelArg, PendingRead, Queue, QueueState, Queues};
+pub use record::{
+    CaptureMode, Captured, Detached, Event, ExecuteKernel, ExecutionStatus, KernelArg, PendingRead, Queue, QueueState,
+    Queues,
+};
 pub use report::{
     AllocationReport, Clock, ExcludedPath, FusedForm, FusedReport, FusingState, HostDecided, HostNodeReport,
     LoopReport, MemoryReport, NodeProfile, NotFusedReport, Profile, RanOn, Report, SegmentReport, StrategyReport,

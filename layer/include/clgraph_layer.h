@@ -68,6 +68,76 @@ typedef cl_int(CL_API_CALL *clGetCaptureInfoCLG_fn)(cl_command_queue queue, cl_u
 typedef cl_int(CL_API_CALL *clGetCapturedCommandsCLG_fn)(cl_command_buffer_khr buffer, cl_uint room,
                                                          cl_mutable_command_khr *commands, cl_uint *count);
 
+/* What follows is for libraries that make commands of their own of what was captured, as clgraph does for its graphs. */
+
+/* Kinds of arguments. */
+#define CL_CAPTURED_UNKNOWN_CLG 0 /* it was set where the layer did not see it, or is no object any more */
+#define CL_CAPTURED_BYTES_CLG 1   /* value points to size bytes */
+#define CL_CAPTURED_MEMORY_CLG 2  /* value is a cl_mem */
+#define CL_CAPTURED_SAMPLER_CLG 3 /* value is a cl_sampler */
+#define CL_CAPTURED_NOTHING_CLG 4 /* size bytes of a work-group's own memory; or no buffer, where a pointer has size bytes */
+#define CL_CAPTURED_POINTER_CLG 5 /* value is an address of shared virtual memory */
+#define CL_CAPTURED_INTEL_POINTER_CLG 6 /* value is an address that clSetKernelArgMemPointerINTEL was given */
+
+typedef struct cl_captured_argument_clg {
+    cl_uint kind;
+    size_t size;
+    const void *value;
+} cl_captured_argument_clg;
+
+/* What a command does with memory. */
+#define CL_CAPTURED_READ_CLG 1
+#define CL_CAPTURED_WRITE_CLG 2
+
+typedef struct cl_captured_memory_clg {
+    cl_mem memory;
+    cl_uint access; /* one of the above */
+    size_t offset;  /* in bytes */
+    size_t size;    /* in bytes; 0 with an offset of 0 for some part that is not told */
+} cl_captured_memory_clg;
+
+/* A command. What it points to is valid until the function returns that is given it, and its objects live as long. */
+typedef struct cl_captured_command_clg {
+    cl_uint type;         /* CL_COMMAND_..., as of an event */
+    cl_uint is_work;      /* 0 if it only orders others, such as a barrier, or a copy of no bytes */
+    const cl_uint *after; /* the commands that it runs after, counted from 0; what these run after is not repeated */
+    size_t after_count;
+    /* What it reads and writes, but for kernels and for shared virtual memory. A copy reads the first and writes the second. */
+    const cl_captured_memory_clg *memory;
+    size_t memory_count;
+    const void *pattern; /* of a fill of a buffer */
+    size_t pattern_size; /* in bytes */
+    /* Of a kernel. */
+    cl_kernel kernel;      /* the program's: it may have other arguments by now */
+    cl_uint has_exec_info; /* not 0 if clSetKernelExecInfo was called for it */
+    cl_uint dimensions;
+    size_t offset[3];
+    size_t global[3];
+    size_t local[3]; /* 0 where the driver chooses */
+    const cl_captured_argument_clg *arguments; /* those after the last are not known */
+    size_t argument_count;
+} cl_captured_command_clg;
+
+/* Is given each command, in the order of the calls. Returns CL_SUCCESS to go on. It must not unwind. */
+typedef cl_int(CL_CALLBACK *cl_visit_captured_clg)(void *data, const cl_captured_command_clg *command);
+
+typedef struct cl_capture_table_clg {
+    clBeginCaptureCLG_fn begin;
+    clEndCaptureCLG_fn end;
+    clGetCaptureInfoCLG_fn info;
+    /* Calls a function with each command of a command buffer, and returns what it has returned at last. */
+    cl_int(CL_API_CALL *visit)(cl_command_buffer_khr buffer, cl_visit_captured_clg function, void *data);
+    /* Enqueues one command that is work. The order is the caller's: the queue may be any of the context. Errors are those of clEnqueue
+     * functions, CL_INVALID_VALUE for a place where there is no work, and CL_INVALID_OPERATION while the queue is captured. */
+    cl_int(CL_API_CALL *enqueue)(cl_command_buffer_khr buffer, cl_uint place, cl_command_queue queue, cl_uint count,
+                                 const cl_event *list, cl_event *event);
+    cl_int(CL_API_CALL *retain)(cl_command_buffer_khr buffer);
+    cl_int(CL_API_CALL *release)(cl_command_buffer_khr buffer);
+} cl_capture_table_clg;
+
+/* Returns the functions of a version, or NULL if the layer does not have it. There is version 1. */
+typedef const cl_capture_table_clg *(CL_API_CALL *clGetCaptureTableCLG_fn)(cl_uint version);
+
 #ifdef __cplusplus
 }
 #endif

@@ -64,6 +64,14 @@ pub enum BuildCause {
         /// information.
         signature: Option<String>,
     },
+    /// A kernel node has no such argument.
+    #[error("there is no argument {index}: the kernel has {count} arguments, which count from 0")]
+    ArgumentIndex {
+        /// Which argument was named.
+        index: usize,
+        /// The number of the kernel's arguments.
+        count: usize,
+    },
     /// An argument is of another kind than the kernel's parameter.
     #[error("argument {index} `{name}` is {expected}, but {given} was given: give what the kernel declares")]
     ArgumentKind {

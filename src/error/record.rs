@@ -104,6 +104,41 @@ pub enum RecordError {
         /// The node.
         node: Node,
     },
+    /// Captures need clgraph's layer.
+    #[error(
+        "the platform `{platform}` has no captures, because clgraph's layer is not loaded or leaves the platform to its \
+         driver: start the program with OPENCL_LAYERS=libclgraph_layer.so, and also with CLGRAPH_LAYER=always if the driver \
+         has command buffers of its own (docs/layer.md)"
+    )]
+    NoLayer {
+        /// The platform of the queue.
+        platform: String,
+    },
+    /// A queue is captured already.
+    #[error("the queue is captured already: end that capture first")]
+    AlreadyCaptured,
+    /// A capture was to end, and there is none.
+    #[error("the queue is not captured: begin a capture first")]
+    NotCaptured,
+    /// A call cannot be captured, and so nothing was.
+    #[error(
+        "{call} spoilt the capture, because it waits or cannot be captured, and the graph has not changed: warm the library up \
+         before the capture, use its calls that do not block, or capture in relaxed mode where it waits without a need"
+    )]
+    CaptureSpoilt {
+        /// The first such call.
+        call: String,
+    },
+    /// A captured command cannot be a node.
+    #[error("command {place} of the capture, {what}, cannot be a node, and the graph has not changed: {why}")]
+    NotCapturable {
+        /// Which command, from 0, in the order of the calls.
+        place: usize,
+        /// What it is.
+        what: String,
+        /// Why it cannot.
+        why: String,
+    },
     /// A queue cannot join a recording, because it has another context or device than the graph.
     #[error(
         "event {index} of the wait list stands for {node}, but the queue cannot record into the graph of that node, \
@@ -123,6 +158,9 @@ impl RecordError {
     /// Returns the sort of this error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
-        ErrorKind::Invalid
+        match self {
+            Self::NoLayer { .. } => ErrorKind::FeatureNotSupported,
+            _ => ErrorKind::Invalid,
+        }
     }
 }

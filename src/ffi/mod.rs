@@ -10,6 +10,7 @@
 //! | `mutable_dispatch.rs` | `cl_khr_command_buffer_mutable_dispatch`, which has two forms as well |
 //! | `usm.rs`, `global_variable.rs` | `cl_intel_unified_shared_memory`; `cl_intel_global_variable_access` |
 //! | `image.rs` | the struct that describes an image |
+//! | `capture.rs` | clgraph's layer: captures of queues |
 //! | `process_end.rs` | `atexit` of the C library |
 //! | `priority.rs` | `setpriority` of the C library |
 //! | `drivers.rs` | drivers that the loader lists (ICD files) and that cannot be loaded |
@@ -24,6 +25,7 @@
 //!   for the driver. Everything else is called in `cl`.
 #![allow(unsafe_code)]
 
+pub(crate) mod capture;
 pub(crate) mod command_buffer;
 pub(crate) mod core;
 pub(crate) mod drivers;

@@ -11,6 +11,7 @@
 //! | `queue.rs` | the public `Queue`, and what it does with a request. Read it first |
 //! | `machine.rs` | the state of one queue, executing or recording, and all its changes |
 //! | `session.rs` | begin and end of recordings, of one queue or of several |
+//! | `capture.rs` | captures: nodes of what other code enqueues on a queue |
 //! | `bodies.rs` | what a thread may record while it records a body of a branch or loop |
 //! | `enqueue.rs`, `image.rs`, `memory.rs` | commands of queues: on buffers, images, memory that a graph owns |
 //! | `execute.rs` | a request that runs at once (`Run`) |
@@ -18,6 +19,7 @@
 //! | `detached.rs` | the form of each command that returns no event |
 //! | `pending_read.rs` | reads whose data is taken later |
 //! | `execute_kernel.rs` | launches of kernels (`ExecuteKernel`) |
+//! | `set_arg.rs` | one argument of a kernel node, captured or not |
 //! | `event.rs` | events of commands, and events that stand for nodes |
 //! | `sealed.rs` | what keeps other crates from implementing the public traits |
 //!
@@ -25,6 +27,7 @@
 //! puts before a recorded node is decided in `graph/recorder.rs`. Rules: R1 to R20, D6.
 
 mod bodies;
+mod capture;
 mod deferred;
 mod detached;
 mod enqueue;
@@ -38,8 +41,10 @@ mod pending_read;
 mod queue;
 mod sealed;
 mod session;
+mod set_arg;
 
 pub(crate) use bodies::RecordsBody;
+pub use capture::{CaptureMode, Captured};
 pub use detached::Detached;
 pub use event::{Event, ExecutionStatus};
 pub(crate) use event::{EventKind, NodeEvent};

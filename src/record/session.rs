@@ -75,9 +75,18 @@ fn check_distinct(queues: &[Queue]) -> Result<(), RecordError> {
 }
 
 /// Ends a recording when the scope that began it is left by a return, an error or a panic.
-struct Scope<'g> {
+pub(super) struct Scope<'g> {
     graph: &'g Graph,
     queues: Vec<Queue>,
+}
+
+impl<'g> Scope<'g> {
+    /// Begins to record a queue.
+    pub(super) fn begin(graph: &'g Graph, queue: &Queue) -> Result<Self> {
+        let queues = vec![queue.clone()];
+        graph.begin(&queues)?;
+        Ok(Self { graph, queues })
+    }
 }
 
 impl Drop for Scope<'_> {
@@ -206,6 +215,16 @@ impl Graph {
             return Ok(());
         };
         Err(RecordError::OtherQueue { index, what })
+    }
+
+    /// Checks that a queue can record into this graph, and does not record yet.
+    pub(super) fn check_recordable(&self, queue: &Queue) -> Result<(), RecordError> {
+        self.check_queue(0, queue)?;
+        match queue.0.machine.lock().goal() {
+            Some(into) if *into == self.weak() => Err(RecordError::AlreadyRecording { index: 0, into: THIS }),
+            Some(_) => Err(RecordError::AlreadyRecording { index: 0, into: ANOTHER }),
+            None => Ok(()),
+        }
     }
 
     fn begin(&self, queues: &[Queue]) -> Result<()> {

@@ -1,6 +1,8 @@
-//! Arguments of kernels: which have a value, and what values they take.
+//! Arguments of kernels: which values they have, and which they take.
 //!
 //! Some drivers take any value, so updates are checked here.
+
+use std::sync::Arc;
 
 use opencl_sys::{CL_INVALID_ARG_SIZE, CL_INVALID_ARG_VALUE};
 
@@ -87,31 +89,82 @@ fn size_of_type(name: &str) -> Option<usize> {
     Some(bytes * count)
 }
 
-/// The arguments without a value, by their numbers from 0.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Missing(Vec<u64>);
+/// What an argument has. `O` stands for a memory object or a sampler: its handle, or a reference to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value<O> {
+    /// It was not set.
+    Missing,
+    /// It was not seen.
+    Unknown,
+    /// So many bytes of a work-group's own memory, or no buffer.
+    Nothing(usize),
+    Object(O),
+    /// An address of shared virtual memory.
+    Pointer(usize),
+    /// An address of Intel's unified shared memory.
+    IntelPointer(usize),
+    Bytes(Arc<[u8]>),
+}
 
-impl Missing {
+/// The arguments of a kernel, by their numbers from 0. Those of a kernel that was not seen are not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Values<O>(Vec<Value<O>>);
+
+impl<O> Default for Values<O> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<O> Values<O> {
     /// None of `count` arguments has a value.
-    pub(crate) fn all(count: u32) -> Self {
-        let words = (count as usize).div_ceil(64);
-        let last = count % 64;
-        let mut bits = vec![u64::MAX; words];
-        if last != 0 {
-            bits[words - 1] = (1 << last) - 1;
-        }
-        Self(bits)
+    pub(crate) fn none_of(count: u32) -> Self {
+        Self((0..count).map(|_| Value::Missing).collect())
     }
 
-    /// An argument has got a value.
-    pub(crate) fn set(&mut self, argument: u32) {
-        if let Some(word) = self.0.get_mut(argument as usize / 64) {
-            *word &= !(1 << (argument % 64));
+    /// An argument has got a value. It is one of the kernel's, as a driver has taken it.
+    pub(crate) fn set(&mut self, argument: u32, value: Value<O>) {
+        let argument = argument as usize;
+        while self.0.len() <= argument {
+            self.0.push(Value::Unknown);
         }
+        self.0[argument] = value;
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.iter().all(|word| *word == 0)
+    /// Whether no argument lacks a value, as far as it was seen.
+    pub(crate) fn are_whole(&self) -> bool {
+        !self.0.iter().any(|value| matches!(value, Value::Missing))
+    }
+
+    /// Those that are known up to an argument; the others are not known.
+    pub(crate) fn list(&self) -> &[Value<O>] {
+        &self.0
+    }
+
+    /// The arguments without a value that a driver got, with their bytes.
+    pub(crate) fn nothings(&self) -> impl Iterator<Item = (u32, usize)> {
+        (0..).zip(&self.0).filter_map(|(argument, value)| match value {
+            Value::Nothing(bytes) => Some((argument, *bytes)),
+            _ => None,
+        })
+    }
+
+    /// Returns the same with other names for the objects. One for which there is none is not known.
+    pub(crate) fn map<P>(&self, mut object: impl FnMut(&O) -> Option<P>) -> Values<P> {
+        Values(
+            self.0
+                .iter()
+                .map(|value| match value {
+                    Value::Missing => Value::Missing,
+                    Value::Unknown => Value::Unknown,
+                    Value::Nothing(bytes) => Value::Nothing(*bytes),
+                    Value::Object(of) => object(of).map_or(Value::Unknown, Value::Object),
+                    Value::Pointer(address) => Value::Pointer(*address),
+                    Value::IntelPointer(address) => Value::IntelPointer(*address),
+                    Value::Bytes(bytes) => Value::Bytes(Arc::clone(bytes)),
+                })
+                .collect(),
+        )
     }
 }
 
@@ -155,16 +208,24 @@ mod tests {
 
     #[test]
     fn arguments_are_missing_until_they_are_set() {
-        assert!(Missing::default().is_empty() && Missing::all(0).is_empty());
-        for count in [1, 3, 63, 64, 65, 128, 200] {
-            let mut missing = Missing::all(count);
-            for argument in 0..count {
-                assert!(!missing.is_empty(), "{argument} of {count}");
-                missing.set(argument);
-            }
-            missing.set(count);
-            missing.set(u32::MAX);
-            assert!(missing.is_empty(), "{count}");
+        assert!(Values::<u8>::default().are_whole() && Values::<u8>::none_of(0).are_whole());
+        let mut values = Values::none_of(3);
+        for argument in [2, 0, 1] {
+            assert!(!values.are_whole(), "{argument}");
+            values.set(argument, Value::Object(argument));
         }
+        assert!(values.are_whole());
+        values.set(1, Value::Nothing(64));
+        assert_eq!(values.nothings().collect::<Vec<_>>(), [(1, 64)]);
+        let some = values.map(|object| (*object == 2).then_some("two"));
+        assert_eq!(some.list(), [Value::Unknown, Value::Nothing(64), Value::Object("two")]);
+    }
+
+    #[test]
+    fn arguments_of_a_kernel_that_was_not_seen_are_not_known() {
+        let mut values = Values::<u8>::default();
+        values.set(2, Value::Bytes([1, 2].into()));
+        assert_eq!(values.list(), [Value::Unknown, Value::Unknown, Value::Bytes([1, 2].into())]);
+        assert!(values.are_whole());
     }
 }

@@ -6,7 +6,7 @@
 //! - [`ranges`]: what buffer, image and pointer commands may touch.
 //! - [`launch`]: work-items and work-groups.
 //! - [`order`]: which commands a command runs after.
-//! - [`arguments`]: which arguments of a kernel have a value.
+//! - [`arguments`]: which values the arguments of a kernel have.
 //! - [`capture`]: how a capture stands.
 //! - [`handles`]: live objects by their handles, and sync points.
 //!

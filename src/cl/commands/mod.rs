@@ -18,6 +18,7 @@
 //! Invariants: **promise**, **lists** and **host memory** of `cl/mod.rs`. Recorded commands are in
 //! `cl/objects/command_buffer.rs`.
 
+pub(crate) mod capture;
 pub(crate) mod command;
 pub(crate) mod copier;
 pub(crate) mod copy_sides;

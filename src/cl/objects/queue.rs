@@ -19,7 +19,7 @@ use crate::cl::completion::workers::WaitGuard;
 use crate::cl::memory::region::AsRegion;
 use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::buffer::Buffer;
-use crate::cl::objects::context::{Context, InContext};
+use crate::cl::objects::context::{Context, InContext, OnDevice};
 use crate::cl::objects::device::Device;
 use crate::cl::objects::event::{CommandStatus, DriverEvent};
 use crate::cl::objects::handle::{Handle, QueueKind};
@@ -531,6 +531,12 @@ impl DriverQueue {
     /// Enqueues a marker after all commands.
     pub(in crate::cl) fn mark(&self) -> Result<DriverEvent, DriverError> {
         self.0.mark()
+    }
+}
+
+impl OnDevice for DriverQueue {
+    fn device(&self) -> &Device {
+        Self::device(self)
     }
 }
 

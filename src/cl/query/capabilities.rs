@@ -214,6 +214,10 @@ fn command_buffers(
     extensions: &Extensions,
     assume: Assume,
 ) -> Option<CommandBufferCaps> {
+    // The layer enqueues the commands of a command buffer one by one: replay does it with less.
+    if extensions.capture.is_some() {
+        return None;
+    }
     let version = |name: &str| versions.iter().find(|(of, _)| of == name).map(|(_, version)| *version);
     let detected_by = match (has("cl_khr_command_buffer"), &extensions.command_buffer) {
         (true, _) => DetectedBy::Listed,

@@ -17,6 +17,7 @@ use crate::cl::objects::device::Device;
 use crate::cl::objects::queue::{DriverQueue, QueueProperties};
 use crate::error::{DriverError, DriverFault, Result, SetupError, Status};
 use crate::ffi::Lookup;
+use crate::ffi::capture::CaptureFns;
 use crate::ffi::command_buffer::{CommandBufferFns, Missing};
 use crate::ffi::core::Core;
 use crate::ffi::global_variable::GlobalVariableFns;
@@ -33,6 +34,8 @@ pub(crate) struct Extensions {
     pub(in crate::cl) usm: Option<UsmFns>,
     /// `cl_intel_global_variable_access`.
     pub(in crate::cl) global_variables: Option<GlobalVariableFns>,
+    /// Captures, if clgraph's layer is loaded and serves the platform.
+    pub(in crate::cl) capture: Option<&'static CaptureFns>,
     /// Found by trial at the first need.
     record_abi: Mutex<Option<Result<RecordAbi, SetupError>>>,
 }
@@ -45,6 +48,7 @@ impl Extensions {
             mutable_dispatch: MutableDispatchFns::load(lookup),
             usm: UsmFns::load(lookup),
             global_variables: GlobalVariableFns::load(lookup),
+            capture: CaptureFns::load(lookup),
             record_abi: Mutex::new(None),
         }
     }

@@ -108,7 +108,19 @@ impl Graph {
 
     /// Replaces a node by a request of the same kind: the same node with other values.
     pub(crate) fn replace<R: Request>(&self, node: Node, request: R, after: &After) -> Result<()> {
-        let subject = || format!("{} in place of {node}", request.subject());
+        let subject = format!("{} in place of {node}", request.subject());
+        self.replace_by(node, after, subject, |_, _| Ok(request))
+    }
+
+    /// Replaces a node by the request that `make` returns for it.
+    pub(crate) fn replace_by<R: Request>(
+        &self,
+        node: Node,
+        after: &After,
+        subject: String,
+        make: impl FnOnce(&State, NodeId) -> Result<R, BuildCause>,
+    ) -> Result<()> {
+        let fail = |cause| BuildError::new(subject.clone(), cause);
         let mut state = self.lock();
         let why = || "a replacement keeps the edges of the node, so leave `after` out".to_owned();
         let known = match after.waits() {
@@ -116,10 +128,12 @@ impl Graph {
             false => self.resolve(&state, node),
         };
         let known = known.and_then(|id| state.check_no_group(node).map(|()| id));
-        let checked = known.and_then(|id| Ok((id, request.check(&self.target())?)));
-        let (id, checked) = checked.map_err(|cause| BuildError::new(subject(), cause))?;
-        let subject = subject();
-        let fail = |cause| BuildError::new(subject.clone(), cause);
+        let made = known.and_then(|id| Ok((id, make(&state, id)?)));
+        let checked = made.and_then(|(id, request)| {
+            let checked = request.check(&self.target())?;
+            Ok((id, request, checked))
+        });
+        let (id, request, checked) = checked.map_err(fail)?;
         let (mut tables, mut index) = (Tables::default(), Index::default());
         let mut accesses = Vec::new();
         let op = request.lower(checked, &mut Writer { tables: &mut tables, index: &mut index }, &mut accesses);
@@ -139,7 +153,7 @@ impl Graph {
     }
 }
 
-pub(in crate::graph) fn other_kind(node: Node, op: &Command<ById>, given: &str, why: &'static str) -> BuildCause {
+pub(crate) fn other_kind(node: Node, op: &Command<ById>, given: &str, why: &'static str) -> BuildCause {
     BuildCause::OtherKind { node, is: assign::name(op), given: given.to_owned(), why }
 }
 

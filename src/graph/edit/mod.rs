@@ -14,5 +14,5 @@
 //! edit replaces are returned to the caller, who drops them when no lock is held. Rules: P2, P3, P5 to P8, U4, U5, U8.
 
 pub(crate) mod assign;
-pub(in crate::graph) mod change;
+pub(crate) mod change;
 pub(crate) mod undo;

@@ -122,7 +122,7 @@ impl NativeCommand {
         self.uses(memory.used(), Mode::ReadWrite)
     }
 
-    fn uses(mut self, region: Region, mode: Mode) -> Self {
+    pub(crate) fn uses(mut self, region: Region, mode: Mode) -> Self {
         self.uses.push((region, mode));
         self
     }

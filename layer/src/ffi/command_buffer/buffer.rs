@@ -348,7 +348,7 @@ impl Contents {
     /// The state behind recording: whether all arguments of all launches have values.
     fn finalized_state(&self) -> cl_uint {
         let is_whole = |command: &Arc<Command>| match &**command {
-            Command::Launch(launch) => launch.prepared.missing.is_empty(),
+            Command::Launch(launch) => launch.prepared.values.are_whole(),
             _ => true,
         };
         if self.recorded.commands.iter().all(is_whole) {

@@ -15,7 +15,7 @@ use opencl_sys::{
     CL_QUEUE_PROFILING_ENABLE, CL_SUCCESS, cl_device_id, cl_int, cl_platform_id, cl_uint, cl_ulong,
 };
 
-use super::{buffer, calls, capture, enqueue, enter, kernels, query, record, update};
+use super::{buffer, calls, capture, enqueue, enter, kernels, query, record, update, visit};
 use crate::command_buffer::properties::FIELDS;
 use crate::command_buffer::version::{self, Native, Version};
 use crate::command_buffer::{Checked, ensure};
@@ -236,6 +236,7 @@ fn function(name: &CStr) -> Option<*mut c_void> {
         b"clEndCaptureCLG" => capture::end as *const () as *mut c_void,
         b"clGetCaptureInfoCLG" => capture::info as *const () as *mut c_void,
         b"clGetCapturedCommandsCLG" => capture::commands as *const () as *mut c_void,
+        b"clGetCaptureTableCLG" => visit::table as *const () as *mut c_void,
         b"clCommandNDRangeKernelKHR" => record::launch as *const () as *mut c_void,
         b"clCommandBarrierWithWaitListKHR" => form!(barrier, barrier_without),
         b"clCommandCopyBufferKHR" => form!(copy_buffer, copy_buffer_without),
@@ -262,17 +263,30 @@ unsafe fn asked(name: *const c_char, serves: impl FnOnce() -> bool) -> Option<*m
     quietly(|| {
         // SAFETY: the caller's promise.
         let name = unsafe { CStr::from_ptr(name) };
-        if name.to_bytes().starts_with(b"clSetKernel") {
-            kernels::are_set_elsewhere();
-            return None;
-        }
         let function = function(name).filter(|_| serves())?;
-        if matches!(name.to_bytes(), b"clCreateCommandBufferKHR" | b"clBeginCaptureCLG") {
+        if matches!(name.to_bytes(), b"clCreateCommandBufferKHR" | b"clBeginCaptureCLG" | b"clGetCaptureTableCLG") {
             kernels::begin();
         }
         Some(function)
     })
     .flatten()
+}
+
+/// Looks at a function of the driver's that the program gets. Returns one that is to stand in its place.
+///
+/// # Safety
+/// A name, or null, and what the driver has for it.
+unsafe fn got(name: *const c_char, function: *mut c_void) -> *mut c_void {
+    if name.is_null() || function.is_null() {
+        return function;
+    }
+    quietly(|| {
+        // SAFETY: the caller's promise.
+        let name = unsafe { CStr::from_ptr(name) }.to_bytes();
+        // SAFETY: the driver's function of that name.
+        if name.starts_with(b"clSetKernel") { unsafe { kernels::set_elsewhere(name, function) } } else { function }
+    })
+    .unwrap_or(function)
 }
 
 /// # Safety
@@ -288,8 +302,8 @@ unsafe extern "system" fn clGetExtensionFunctionAddressForPlatform(
     type Function = unsafe extern "system" fn(cl_platform_id, *const c_char) -> *mut c_void;
     // SAFETY: rule T.
     let Some(function) = (unsafe { next::<Function>(107) }) else { return ptr::null_mut() };
-    // SAFETY: rule V.
-    unsafe { function(platform, name) }
+    // SAFETY: rule V, and the caller's name.
+    unsafe { got(name, function(platform, name)) }
 }
 
 /// The function from before OpenCL 1.2 has no platform: the layer's functions are those of all platforms that it serves.
@@ -305,8 +319,8 @@ unsafe extern "system" fn clGetExtensionFunctionAddress(name: *const c_char) -> 
     let Some(function) = (unsafe { next::<unsafe extern "system" fn(*const c_char) -> *mut c_void>(65) }) else {
         return ptr::null_mut();
     };
-    // SAFETY: rule V.
-    unsafe { function(name) }
+    // SAFETY: rule V, and the caller's name.
+    unsafe { got(name, function(name)) }
 }
 
 fn serves_any() -> bool {

@@ -1,15 +1,16 @@
-//! Which arguments the program's kernels have, and which of them are memory objects or samplers. No driver can be asked for that.
+//! Which arguments the program's kernels have. No driver can be asked for that.
 //!
 //! It is looked at from when the program asks for a function of command buffers. Of kernels that were made before, and where
 //! functions set arguments that the layer does not see, nothing is known: then drivers say what is missing, when it runs, and the
 //! program has to keep the memory.
 #![allow(unsafe_code, non_snake_case)]
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ffi::{c_char, c_void};
 use std::ptr;
+use std::slice;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use opencl_sys::{
     CL_INVALID_OPERATION, CL_KERNEL_NUM_ARGS, CL_PROGRAM_NUM_KERNELS, CL_SUCCESS, cl_context, cl_int, cl_kernel,
@@ -19,7 +20,7 @@ use opencl_sys::{
 use super::owned::{Memory, Sampler};
 use super::{calls, query};
 use crate::command_buffer::Checked;
-use crate::command_buffer::arguments::Missing;
+use crate::command_buffer::arguments::{Value, Values};
 use crate::ffi::{quietly, targets::next};
 
 /// Nothing is looked at.
@@ -81,11 +82,10 @@ impl Kept {
 /// The arguments of a kernel.
 #[derive(Clone, Default)]
 struct Arguments {
-    missing: Missing,
-    /// Those that are memory objects or samplers, with the handles.
-    objects: BTreeMap<cl_uint, usize>,
-    /// Those that were set to no value, with their bytes: a work-group's own memory, or no buffer.
-    without_value: BTreeMap<cl_uint, usize>,
+    /// Objects by their handles.
+    values: Values<usize>,
+    /// `clSetKernelExecInfo` was called.
+    has_exec_info: bool,
     /// The references that the program has to the kernel.
     references: usize,
     /// How often the kernel was changed.
@@ -101,9 +101,48 @@ pub(super) fn begin() {
     let _ = STATE.compare_exchange(OFF, ON, Ordering::AcqRel, Ordering::Relaxed);
 }
 
-/// The program has a function that sets arguments, and is not the layer's.
-pub(super) fn are_set_elsewhere() {
+/// The program gets a driver's function that sets arguments. Returns the layer's in its place, which sees what it sets; or the same,
+/// and from then on nothing is known, as of a function that the layer does not know.
+///
+/// # Safety
+/// The function has the name.
+pub(super) unsafe fn set_elsewhere(name: &[u8], function: *mut c_void) -> *mut c_void {
+    if name == b"clSetKernelArgMemPointerINTEL"
+        // SAFETY: its signature (cl_ext.h).
+        && let Some(wrapper) = by_pointer(unsafe { std::mem::transmute::<*mut c_void, ByPointer>(function) })
+    {
+        return wrapper as *const () as *mut c_void;
+    }
     STATE.store(BLIND, Ordering::Release);
+    function
+}
+
+type ByPointer = unsafe extern "system" fn(cl_kernel, cl_uint, *const c_void) -> cl_int;
+
+/// The drivers' functions that set pointers. Each has a wrapper of its own, as a call does not say which driver it is for.
+static BY_POINTER: [OnceLock<ByPointer>; 4] = [const { OnceLock::new() }; 4];
+
+fn by_pointer(function: ByPointer) -> Option<ByPointer> {
+    let wrappers: [ByPointer; 4] = [set_by_pointer::<0>, set_by_pointer::<1>, set_by_pointer::<2>, set_by_pointer::<3>];
+    let is_it = |of: &OnceLock<ByPointer>| {
+        let of: ByPointer = *of.get_or_init(|| function);
+        std::ptr::fn_addr_eq(of, function)
+    };
+    Some(wrappers[BY_POINTER.iter().position(is_it)?])
+}
+
+unsafe extern "system" fn set_by_pointer<const OF: usize>(
+    kernel: cl_kernel,
+    index: cl_uint,
+    value: *const c_void,
+) -> cl_int {
+    let Some(function) = BY_POINTER[OF].get() else { return CL_INVALID_OPERATION };
+    // SAFETY: rule V.
+    let status = unsafe { function(kernel, index, value) };
+    if status == CL_SUCCESS && is_on() {
+        quietly(|| change(kernel, |arguments, _| arguments.values.set(index, Value::IntelPointer(value.addr()))));
+    }
+    status
 }
 
 fn is_on() -> bool {
@@ -121,9 +160,8 @@ pub(super) fn version(kernel: cl_kernel) -> Option<u64> {
 /// What is known of a kernel's arguments, with references to the objects that they are.
 #[derive(Default)]
 pub(super) struct Held {
-    pub(super) missing: Missing,
-    pub(super) objects: BTreeMap<cl_uint, Kept>,
-    pub(super) without_value: BTreeMap<cl_uint, usize>,
+    pub(super) values: Values<Kept>,
+    pub(super) has_exec_info: bool,
 }
 
 /// Returns what is known of a kernel's arguments.
@@ -131,41 +169,64 @@ pub(super) fn arguments(kernel: cl_kernel) -> Held {
     if !is_on() {
         return Held::default();
     }
-    let (of, objects) = {
-        let mut known = known();
-        let Some(Known { kernels, objects }) = known.as_mut() else { return Held::default() };
-        let of = kernels.get(&kernel.addr()).cloned().unwrap_or_default();
-        let live = |(index, handle): (&cl_uint, &usize)| Some((*index, *handle, objects.get(handle)?.is_sampler));
-        let objects: Vec<_> = of.objects.iter().filter_map(live).collect();
-        (of, objects)
+    let (of, live) = {
+        let known = known();
+        let Some(Known { kernels, objects }) = known.as_ref() else { return Held::default() };
+        let Some(of) = kernels.get(&kernel.addr()) else { return Held::default() };
+        let live = of.values.map(|handle| Some((*handle, objects.get(handle)?.is_sampler)));
+        (of.has_exec_info, live)
     };
-    let held = objects.into_iter().filter_map(|(index, handle, is_sampler)| {
-        // SAFETY: an object that the program has as long as it may launch the kernel.
-        Some((index, unsafe { Kept::also(handle, is_sampler) }?))
-    });
-    Held { objects: held.collect(), missing: of.missing, without_value: of.without_value }
+    // SAFETY: objects that the program has as long as it may launch the kernel.
+    let values = live.map(|(handle, is_sampler)| unsafe { Kept::also(*handle, *is_sampler) });
+    Held { values, has_exec_info: of }
 }
 
-/// Returns a reference to the object that a value for an argument is, if it is one.
+/// Returns what a value for an argument is, with a reference to the object, if it is one.
 ///
 /// # Safety
 /// `size` bytes at `value`, or null.
-pub(super) unsafe fn object(size: usize, value: *const c_void) -> Option<Kept> {
+pub(super) unsafe fn value(size: usize, value: *const c_void) -> Value<Kept> {
     // SAFETY: as the caller promises.
-    let handle = unsafe { handle(size, value) }?;
-    let is_sampler = known().as_ref()?.objects.get(&handle)?.is_sampler;
-    // SAFETY: an object that the program gives.
-    unsafe { Kept::also(handle, is_sampler) }
+    let value = unsafe { Given::of(size, value) };
+    let handle = value.handle().filter(|_| is_on());
+    let is_sampler = handle.and_then(|handle| Some(known().as_ref()?.objects.get(&handle)?.is_sampler));
+    if let (Some(handle), Some(is_sampler)) = (handle, is_sampler) {
+        // SAFETY: an object that the program gives.
+        return unsafe { Kept::also(handle, is_sampler) }.map_or(Value::Unknown, Value::Object);
+    }
+    value.plain()
 }
 
-/// # Safety
-/// As for [`object`].
-unsafe fn handle(size: usize, value: *const c_void) -> Option<usize> {
-    if size != size_of::<usize>() || value.is_null() {
-        return None;
+/// A value for an argument, as the program gave it.
+#[derive(Clone, Copy)]
+enum Given<'a> {
+    Nothing(usize),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Given<'a> {
+    /// # Safety
+    /// `size` bytes at `value`, or null.
+    unsafe fn of(size: usize, value: *const c_void) -> Self {
+        if value.is_null() {
+            return Self::Nothing(size);
+        }
+        // SAFETY: that many bytes, of any alignment.
+        Self::Bytes(unsafe { slice::from_raw_parts(value.cast(), size) })
     }
-    // SAFETY: that many bytes.
-    Some(unsafe { value.cast::<usize>().read_unaligned() })
+
+    /// The handle, if it is as large as one.
+    fn handle(self) -> Option<usize> {
+        let Self::Bytes(bytes) = self else { return None };
+        Some(usize::from_ne_bytes(bytes.try_into().ok()?))
+    }
+
+    fn plain<O>(self) -> Value<O> {
+        match self {
+            Self::Nothing(bytes) => Value::Nothing(bytes),
+            Self::Bytes(bytes) => Value::Bytes(bytes.into()),
+        }
+    }
 }
 
 /// A kernel was made. Its handle may have been another one's.
@@ -184,26 +245,18 @@ unsafe fn made_without(kernel: cl_kernel) {
     if !kernel.is_null() {
         // SAFETY: a kernel.
         let count = unsafe { query::one::<_, cl_uint>(calls::clGetKernelInfo, kernel, CL_KERNEL_NUM_ARGS) };
-        let arguments = |count| Arguments { missing: Missing::all(count), references: 1, ..Arguments::default() };
+        let arguments = |count| Arguments { values: Values::none_of(count), references: 1, ..Arguments::default() };
         made(kernel, count.ok().map(arguments));
     }
 }
 
-/// An argument has got a value: a handle, if it is as large as one; or none, of so many bytes.
-fn set(kernel: cl_kernel, argument: cl_uint, handle: Option<usize>, without_value: Option<usize>) {
+/// A kernel was changed.
+fn change(kernel: cl_kernel, change: impl FnOnce(&mut Arguments, &HashMap<usize, Object>)) {
     let mut known = known();
     let Some(Known { kernels, objects }) = known.as_mut() else { return };
     if let Some(arguments) = kernels.get_mut(&kernel.addr()) {
         arguments.version += 1;
-        arguments.missing.set(argument);
-        match handle.filter(|handle| objects.contains_key(handle)) {
-            Some(handle) => arguments.objects.insert(argument, handle),
-            None => arguments.objects.remove(&argument),
-        };
-        match without_value {
-            Some(bytes) => arguments.without_value.insert(argument, bytes),
-            None => arguments.without_value.remove(&argument),
-        };
+        change(arguments, objects);
     }
 }
 
@@ -272,7 +325,13 @@ unsafe extern "system" fn clSetKernelArg(
     let status = unsafe { function(kernel, index, size, value) };
     if status == CL_SUCCESS && is_on() {
         // SAFETY: rule A.
-        quietly(|| set(kernel, index, unsafe { handle(size, value) }, value.is_null().then_some(size)));
+        let given = unsafe { Given::of(size, value) };
+        quietly(|| {
+            change(kernel, |arguments, objects| {
+                let handle = given.handle().filter(|handle| objects.contains_key(handle));
+                arguments.values.set(index, handle.map_or_else(|| given.plain(), Value::Object));
+            });
+        });
     }
     status
 }
@@ -284,7 +343,7 @@ unsafe extern "system" fn clSetKernelArgSVMPointer(kernel: cl_kernel, index: cl_
     // SAFETY: rule V.
     let status = unsafe { function(kernel, index, value) };
     if status == CL_SUCCESS && is_on() {
-        quietly(|| set(kernel, index, None, None));
+        quietly(|| change(kernel, |arguments, _| arguments.values.set(index, Value::Pointer(value.addr()))));
     }
     status
 }
@@ -301,13 +360,7 @@ unsafe extern "system" fn clSetKernelExecInfo(
     // SAFETY: rule V.
     let status = unsafe { function(kernel, name, size, value) };
     if status == CL_SUCCESS && is_on() {
-        quietly(|| {
-            if let Some(known) = known().as_mut()
-                && let Some(arguments) = known.kernels.get_mut(&kernel.addr())
-            {
-                arguments.version += 1;
-            }
-        });
+        quietly(|| change(kernel, |arguments, _| arguments.has_exec_info = true));
     }
     status
 }

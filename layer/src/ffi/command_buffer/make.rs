@@ -239,7 +239,7 @@ pub(super) unsafe fn launch(
     let may_miss = arguments == Arguments::MayComeLater
         && buffer.properties.is_mutable
         && has.fields & CL_MUTABLE_DISPATCH_ARGUMENTS_KHR != 0;
-    ensure(may_miss || prepared.missing.is_empty(), CL_INVALID_KERNEL_ARGS)?;
+    ensure(may_miss || prepared.values.are_whole(), CL_INVALID_KERNEL_ARGS)?;
     Ok(Command::Launch(Box::new(Launch { prepared, range, properties: has, given })))
 }
 

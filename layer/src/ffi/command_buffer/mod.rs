@@ -7,6 +7,7 @@
 //! - [`buffer`]: command buffers. [`record`] adds commands to them, [`enqueue`] runs them, [`update`] changes them.
 //! - [`make`]: commands of what programs give. [`command`]: what a command is, and the call that enqueues it.
 //! - [`capture`]: a queue whose commands become those of a command buffer. [`captured`]: the calls that this concerns.
+//! - [`visit`]: what was captured, for libraries that make commands of their own of it.
 //! - [`events`]: events that [`enqueue`] has returned are those of the last command, and answer for all.
 //! - [`kernels`]: which arguments the program's kernels have. [`prepared`]: kernels with their arguments, as launches have them.
 //! - [`extensions`]: what programs read and ask for, so that they find all this.
@@ -35,6 +36,7 @@ mod prepared;
 mod query;
 mod record;
 mod update;
+mod visit;
 
 use std::ffi::c_void;
 

@@ -1,17 +1,17 @@
 //! Kernels with their arguments, as launches have them. Launches of one kernel with the same arguments share one.
 #![allow(unsafe_code)]
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ptr;
 use std::sync::{Arc, OnceLock};
 
-use opencl_sys::{CL_INVALID_CONTEXT, CL_INVALID_KERNEL, CL_SUCCESS, cl_kernel, cl_uint};
+use opencl_sys::{CL_INVALID_CONTEXT, CL_INVALID_KERNEL, CL_SUCCESS, cl_kernel};
 
 use super::buffer::QueueFacts;
 use super::kernels::{self, Held, Kept};
 use super::owned::Kernel;
 use super::{calls, query};
-use crate::command_buffer::arguments::{Kind, Missing};
+use crate::command_buffer::arguments::{Kind, Values};
 use crate::command_buffer::{Checked, ensure, launch};
 
 /// A kernel with its arguments: rule K.
@@ -21,11 +21,10 @@ pub(super) struct Prepared {
     pub(super) named: Arc<Kernel>,
     /// The layer's own, with the arguments.
     pub(super) kernel: Kernel,
-    pub(super) missing: Missing,
-    /// The memory objects and samplers that arguments are, where it was seen. The program may release its own references.
-    pub(super) objects: BTreeMap<cl_uint, Kept>,
-    /// Arguments that were set to no value, with their bytes: a work-group's own memory, or no buffer.
-    pub(super) without_value: BTreeMap<cl_uint, usize>,
+    /// What the arguments are, where it was seen. The program may release its own references to the objects.
+    pub(super) values: Values<Kept>,
+    /// It was told more than arguments: `clSetKernelExecInfo`.
+    pub(super) has_exec_info: bool,
     /// What the arguments take, from the first update on.
     pub(super) kinds: Arc<OnceLock<Vec<Kind>>>,
     pub(super) facts: launch::Kernel,
@@ -36,7 +35,7 @@ pub(super) struct Prepared {
 ///
 /// # Safety
 /// The driver knows the kernel.
-pub(super) unsafe fn clone(kernel: cl_kernel, without_value: &BTreeMap<cl_uint, usize>) -> Checked<Kernel> {
+pub(super) unsafe fn clone(kernel: cl_kernel, values: &Values<Kept>) -> Checked<Kernel> {
     let mut status = CL_SUCCESS;
     // SAFETY: the caller's promise.
     let cloned = unsafe { calls::clCloneKernel(kernel, &raw mut status) };
@@ -44,9 +43,9 @@ pub(super) unsafe fn clone(kernel: cl_kernel, without_value: &BTreeMap<cl_uint, 
     let cloned = unsafe { Kernel::from_raw(cloned) };
     ensure(status == CL_SUCCESS, status)?;
     let cloned = cloned.ok_or(CL_INVALID_KERNEL)?;
-    for (index, bytes) in without_value {
+    for (index, bytes) in values.nothings() {
         // SAFETY: a kernel that nobody else has.
-        let status = unsafe { calls::clSetKernelArg(cloned.raw(), *index, *bytes, ptr::null()) };
+        let status = unsafe { calls::clSetKernelArg(cloned.raw(), index, bytes, ptr::null()) };
         ensure(status == CL_SUCCESS, status)?;
     }
     Ok(cloned)
@@ -95,8 +94,8 @@ pub(super) unsafe fn prepare(
             (given.launches, Arc::new(unsafe { Kernel::also(kernel) }?), Arc::default())
         }
     };
-    let Held { missing, objects, without_value } = kernels::arguments(kernel);
+    let Held { values, has_exec_info } = kernels::arguments(kernel);
     // SAFETY: the driver knows the kernel.
-    let own = unsafe { clone(kernel, &without_value) }?;
-    Ok(Arc::new(Prepared { named, kernel: own, missing, objects, without_value, kinds, facts }))
+    let own = unsafe { clone(kernel, &values) }?;
+    Ok(Arc::new(Prepared { named, kernel: own, values, has_exec_info, kinds, facts }))
 }

@@ -21,6 +21,7 @@ use super::command::{Command, Launch};
 use super::make::places;
 use super::prepared::{Prepared, clone};
 use super::{calls, enter, kernels, query};
+use crate::command_buffer::arguments::Value;
 use crate::command_buffer::launch::Change;
 use crate::command_buffer::{Checked, ensure};
 
@@ -112,42 +113,28 @@ unsafe fn changed(buffer: &Buffer, old: &Launch, config: &cl_mutable_dispatch_co
 /// # Safety
 /// `config` is as the specification says, and its lists have the lengths that it says.
 unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch_config_khr) -> Checked<Prepared> {
-    let (mut missing, mut without_value) = (old.missing.clone(), old.without_value.clone());
-    let mut objects = BTreeMap::new();
-    for (index, held) in &old.objects {
-        objects.insert(*index, held.again()?);
-    }
+    let mut values = old.values.map(|object| object.again().ok());
+    let mut has_exec_info = old.has_exec_info;
     // SAFETY: a kernel that is held.
     let kinds = old.kinds.get_or_init(|| unsafe { query::arguments(old.named.raw()) });
     let kind_of = |index: cl_uint| kinds.get(index as usize).copied().ok_or(CL_INVALID_ARG_INDEX);
     // SAFETY: live kernels, and values of the program's.
     let kernel = unsafe {
-        let kernel = clone(old.kernel.raw(), &old.without_value)?;
+        let kernel = clone(old.kernel.raw(), &old.values)?;
         for at in 0..config.num_args as usize {
             let cl_mutable_dispatch_arg_khr { arg_index, arg_size, arg_value } =
                 config.arg_list.add(at).read_unaligned();
             query::value(buffer.facts.context(), kind_of(arg_index)?, arg_size, arg_value)?;
             let status = calls::clSetKernelArg(kernel.raw(), arg_index, arg_size, arg_value);
             ensure(status == CL_SUCCESS, status)?;
-            match kernels::object(arg_size, arg_value) {
-                Some(value) => objects.insert(arg_index, value),
-                None => objects.remove(&arg_index),
-            };
-            if arg_value.is_null() {
-                without_value.insert(arg_index, arg_size);
-            } else {
-                without_value.remove(&arg_index);
-            }
-            missing.set(arg_index);
+            values.set(arg_index, kernels::value(arg_size, arg_value));
         }
         for at in 0..config.num_svm_args as usize {
             let cl_mutable_dispatch_arg_khr { arg_index, arg_value, .. } = config.arg_svm_list.add(at).read_unaligned();
             kind_of(arg_index)?;
             let status = calls::clSetKernelArgSVMPointer(kernel.raw(), arg_index, arg_value);
             ensure(status == CL_SUCCESS, status)?;
-            objects.remove(&arg_index);
-            without_value.remove(&arg_index);
-            missing.set(arg_index);
+            values.set(arg_index, Value::Pointer(arg_value.addr()));
         }
         for at in 0..config.num_exec_infos as usize {
             let cl_mutable_dispatch_exec_info_khr { param_name, param_value_size, param_value } =
@@ -155,11 +142,12 @@ unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch
             ensure(!param_value.is_null(), CL_INVALID_VALUE)?;
             let status = calls::clSetKernelExecInfo(kernel.raw(), param_name, param_value_size, param_value);
             ensure(status == CL_SUCCESS, status)?;
+            has_exec_info = true;
         }
         kernel
     };
     let (named, kinds) = (Arc::clone(&old.named), Arc::clone(&old.kinds));
-    Ok(Prepared { named, kernel, missing, objects, without_value, kinds, facts: old.facts })
+    Ok(Prepared { named, kernel, values, has_exec_info, kinds, facts: old.facts })
 }
 
 /// # Safety

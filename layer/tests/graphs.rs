@@ -1,0 +1,432 @@
+//! Graphs of what was captured: `Graph::capture` of clgraph, which is another copy of its code than the layer.
+//!
+//! A test runs once more, in a process of its own that has the layer.
+#![cfg(target_os = "linux")]
+#![allow(unsafe_code)]
+
+mod common;
+
+use std::ffi::c_void;
+use std::process::Command;
+use std::ptr;
+
+use clgraph::{
+    Buffer, BuildCause, CaptureMode, Context, Error, Finalize, Graph, MemoryKind, NodeKind, Program, Queue,
+    QueueProperties, RecordError, best_device,
+};
+use common::{REPORT, SERVES, layer};
+use opencl3::command_queue as calls;
+use opencl3::kernel as kernels;
+use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_event, cl_kernel, cl_mem};
+
+const LEN: usize = 64;
+const SOURCE: &str = "
+    kernel void add(global uint *a, uint number) { a[get_global_id(0)] += number; }
+    kernel void scale(global const uint *from, global uint *to, uint by) { to[get_global_id(0)] = from[get_global_id(0)] * by; }
+    kernel void sums(global uint *a, local uint *part) {
+        part[get_local_id(0)] = a[get_global_id(0)];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        a[get_global_id(0)] = part[0] + part[get_local_size(0) - 1];
+    }";
+
+/// Runs a test in a process that has the layer.
+fn with_layer(name: &str, test: impl FnOnce()) {
+    if std::env::var_os("OPENCL_LAYERS").is_some() {
+        return test();
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args([name, "--exact", "--nocapture"])
+        .env("OPENCL_LAYERS", layer())
+        .env(SERVES, "always")
+        .env_remove(REPORT);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+struct World {
+    queue: Queue,
+    program: Program,
+    graph: Graph,
+}
+
+impl World {
+    fn new(out_of_order: bool) -> Self {
+        let device = best_device().unwrap();
+        let properties = QueueProperties::new().out_of_order(out_of_order);
+        let queue =
+            Queue::with_properties(&Context::new(std::slice::from_ref(&device)).unwrap(), &device, properties).unwrap();
+        let program = Program::from_source(&queue, SOURCE).unwrap();
+        let graph = Graph::new(&queue).unwrap();
+        Self { queue, program, graph }
+    }
+
+    fn buffer(&self, value: u32) -> Buffer<u32> {
+        Buffer::from_slice(&self.queue, &[value; LEN]).unwrap()
+    }
+
+    fn read(&self, buffer: &Buffer<u32>) -> Vec<u32> {
+        let mut back = vec![0; LEN];
+        self.queue.enqueue_read_buffer(buffer, 0, &mut back, &[]).unwrap();
+        back
+    }
+
+    /// A kernel object as a library has it.
+    fn raw(&self, name: &str) -> cl_kernel {
+        let object = self.program.kernel(name).unwrap().to_opencl3().unwrap();
+        let raw = object.get();
+        std::mem::forget(object);
+        raw
+    }
+
+    fn run(&self) {
+        self.graph.finalize(Finalize::new()).unwrap().submit(&self.queue).unwrap().wait().unwrap();
+    }
+}
+
+/// What a library does with one kernel: sets its arguments, launches and forgets it.
+struct Library {
+    queue: *mut c_void,
+}
+
+impl Library {
+    fn launch(&self, kernel: cl_kernel, waits: &[cl_event]) -> cl_event {
+        // One work-group has all of them.
+        let (global, local) = ([LEN], [LEN]);
+        let list = if waits.is_empty() { ptr::null() } else { waits.as_ptr() };
+        // SAFETY: live objects.
+        unsafe {
+            let count = waits.len() as u32;
+            calls::enqueue_nd_range_kernel(
+                self.queue,
+                kernel,
+                1,
+                ptr::null(),
+                global.as_ptr(),
+                local.as_ptr(),
+                count,
+                list,
+            )
+            .unwrap()
+        }
+    }
+
+    fn set<T>(&self, kernel: cl_kernel, index: u32, value: &T) {
+        // SAFETY: a live kernel, and a value of its parameter's type.
+        unsafe { kernels::set_kernel_arg(kernel, index, size_of::<T>(), ptr::from_ref(value).cast()).unwrap() };
+    }
+
+    fn add(&self, kernel: cl_kernel, to: cl_mem, number: u32, waits: &[cl_event]) -> cl_event {
+        self.set(kernel, 0, &to);
+        self.set(kernel, 1, &number);
+        self.launch(kernel, waits)
+    }
+
+    fn fill(&self, to: cl_mem, value: u32) {
+        let pattern = ptr::from_ref(&value).cast();
+        // SAFETY: a live buffer of that size.
+        let event =
+            unsafe { calls::enqueue_fill_buffer(self.queue, to, pattern, 4, 0, 4 * LEN, 0, ptr::null()).unwrap() };
+        release(event);
+    }
+}
+
+fn release(event: cl_event) {
+    // SAFETY: a live event, once.
+    unsafe { opencl3::event::release_event(event).unwrap() };
+}
+
+fn library(world: &World) -> Library {
+    Library { queue: world.queue.raw() }
+}
+
+/// Rule L3: captured calls are nodes, in the order of the queue, beside other nodes that use the same memory.
+#[test]
+fn what_is_captured_becomes_nodes() {
+    with_layer("what_is_captured_becomes_nodes", || {
+        let world = World::new(false);
+        let (a, b) = (world.buffer(1), world.buffer(2));
+        world.graph.fill(&a, 5).add().unwrap();
+        let (add, scale, sums) = (world.raw("add"), world.raw("scale"), world.raw("sums"));
+        let mut host = vec![0_u32; LEN];
+        let read_to = host.as_mut_ptr();
+        let of = library(&world);
+        // SAFETY: work-items touch their own elements, and the host memory outlives the graph.
+        let captured = unsafe {
+            world.graph.capture(&world.queue, || {
+                release(of.add(add, a.raw(), 3, &[]));
+                of.set(scale, 0, &a.raw());
+                of.set(scale, 1, &b.raw());
+                of.set(scale, 2, &10_u32);
+                release(of.launch(scale, &[]));
+                let written: Vec<u32> = (0..LEN as u32).collect();
+                let data = written.as_ptr().cast();
+                let event =
+                    calls::enqueue_write_buffer(of.queue, a.raw(), CL_NON_BLOCKING, 0, 4 * LEN, data, 0, ptr::null())
+                        .unwrap();
+                release(event);
+                drop(written);
+                of.set(sums, 0, &a.raw());
+                kernels::set_kernel_arg(sums, 1, 4 * LEN, ptr::null()).unwrap();
+                release(of.launch(sums, &[]));
+                let event = calls::enqueue_read_buffer(
+                    of.queue,
+                    a.raw(),
+                    CL_NON_BLOCKING,
+                    0,
+                    4 * LEN,
+                    read_to.cast(),
+                    0,
+                    ptr::null(),
+                )
+                .unwrap();
+                release(event);
+                for kernel in [add, scale, sums] {
+                    kernels::release_kernel(kernel).unwrap();
+                }
+                Ok("done")
+            })
+        }
+        .unwrap();
+        assert_eq!((captured.value, captured.nodes.len()), ("done", 5));
+        assert_eq!((world.read(&a), world.read(&b)), (vec![1; LEN], vec![2; LEN]), "nothing has run");
+        let kinds: Vec<NodeKind> = captured.nodes.iter().map(|node| world.graph.kind(*node).unwrap()).collect();
+        let kernel = NodeKind::Kernel;
+        assert_eq!(kinds, [kernel, kernel, NodeKind::Copy, kernel, NodeKind::NativeCommand]);
+        // The first one comes after the fill of its memory, and each after the one before.
+        assert_eq!(world.graph.predecessors(captured.nodes[0]).unwrap(), [world.graph.nodes()[0]]);
+        for two in captured.nodes.windows(2) {
+            assert!(world.graph.predecessors(two[1]).unwrap().contains(&two[0]));
+        }
+        let result = world.graph.read(&b).add().unwrap();
+        let executable = world.graph.finalize(Finalize::new()).unwrap();
+        for _ in 0..2 {
+            let run = executable.submit(&world.queue).unwrap();
+            run.wait().unwrap();
+            assert_eq!(*run.get(&result).unwrap(), [80; LEN]);
+        }
+        let sum = LEN as u32 - 1;
+        assert_eq!(world.read(&a)[0], sum);
+        // SAFETY: the submission is over.
+        assert_eq!(unsafe { read_to.read_volatile() }, sum);
+        drop(host);
+    });
+}
+
+/// Rule L3: on a queue out of order, events and barriers are the order.
+#[test]
+fn events_are_the_order_of_a_queue_out_of_order() {
+    with_layer("events_are_the_order_of_a_queue_out_of_order", || {
+        let world = World::new(true);
+        let (a, b) = (world.buffer(1), world.buffer(1));
+        let (one, two, three) = (world.raw("add"), world.raw("add"), world.raw("add"));
+        let of = library(&world);
+        // SAFETY: work-items touch their own elements.
+        let captured = unsafe {
+            world.graph.capture(&world.queue, || {
+                let first = of.add(one, a.raw(), 1, &[]);
+                let second = of.add(two, b.raw(), 1, &[first]);
+                release(calls::enqueue_barrier_with_wait_list(of.queue, 0, ptr::null()).unwrap());
+                release(of.add(three, world.buffer(0).raw(), 1, &[]));
+                release(first);
+                release(second);
+                Ok(())
+            })
+        }
+        .unwrap();
+        let [first, second, barrier, third] = captured.nodes[..] else { panic!("{captured:?}") };
+        let before = |node| world.graph.predecessors(node).unwrap();
+        assert_eq!((before(first), before(second)), (vec![], vec![first]));
+        assert_eq!((before(barrier), before(third)), (vec![second], vec![barrier]));
+        world.run();
+        assert_eq!((world.read(&a), world.read(&b)), (vec![2; LEN], vec![2; LEN]));
+    });
+}
+
+/// Rules L3, P2: arguments and ranges of captured kernels change.
+#[test]
+fn captured_kernels_are_updated() {
+    with_layer("captured_kernels_are_updated", || {
+        let world = World::new(false);
+        let (a, b) = (world.buffer(1), world.buffer(1));
+        let add = world.raw("add");
+        let of = library(&world);
+        // SAFETY: work-items touch their own elements.
+        let captured = unsafe {
+            world.graph.capture(&world.queue, || {
+                release(of.add(add, a.raw(), 1, &[]));
+                Ok(())
+            })
+        };
+        let node = captured.unwrap().nodes[0];
+        let executable = world.graph.finalize(Finalize::new().updatable()).unwrap();
+        executable.submit(&world.queue).unwrap().wait().unwrap();
+        // SAFETY: as above.
+        unsafe {
+            world.graph.set_arg(node, 0, &b).unwrap();
+            world.graph.set_arg(node, 1, &41_u32).unwrap();
+        }
+        executable.update(&node).unwrap();
+        executable.submit(&world.queue).unwrap().wait().unwrap();
+        assert_eq!((world.read(&a), world.read(&b)), (vec![2; LEN], vec![42; LEN]));
+        // SAFETY: nothing runs.
+        let wrong = unsafe { world.graph.set_arg(node, 2, &1_u32) }.unwrap_err();
+        assert!(
+            matches!(&wrong, Error::Build(error) if matches!(*error.cause, BuildCause::ArgumentIndex { index: 2, count: 2 })),
+            "{wrong}"
+        );
+        // SAFETY: nothing runs.
+        let wrong = unsafe { world.graph.set_arg(node, 1, &1_u64) }.unwrap_err();
+        assert!(wrong.to_string().starts_with(&format!("argument 1 of {node}")), "{wrong}");
+    });
+}
+
+fn spoilt(world: &World, mode: CaptureMode, code: impl FnOnce()) -> String {
+    // SAFETY: nothing runs.
+    let captured = unsafe {
+        world.graph.capture_with(&world.queue, mode, || {
+            code();
+            Ok(())
+        })
+    };
+    match captured.unwrap_err() {
+        Error::Record(RecordError::CaptureSpoilt { call }) => call,
+        error => panic!("{error}"),
+    }
+}
+
+/// Rule L3: what spoils a capture is named, the graph has not changed, and the queue runs.
+#[test]
+fn what_spoils_a_capture_is_named() {
+    with_layer("what_spoils_a_capture_is_named", || {
+        let world = World::new(false);
+        let a = world.buffer(1);
+        let of = library(&world);
+        let mut back = [0_u32; LEN];
+        let blocks = || {
+            let data = back.as_mut_ptr().cast();
+            of.fill(a.raw(), 3);
+            // SAFETY: live objects, and room for so many bytes.
+            let read =
+                unsafe { calls::enqueue_read_buffer(of.queue, a.raw(), CL_BLOCKING, 0, 4 * LEN, data, 0, ptr::null()) };
+            assert_eq!(read.unwrap_err(), -59);
+        };
+        assert_eq!(spoilt(&world, CaptureMode::Relaxed, blocks), "clEnqueueReadBuffer");
+        assert_eq!(spoilt(&world, CaptureMode::Strict, || assert_eq!(calls::finish(of.queue), Err(-59))), "clFinish");
+        // SAFETY: nothing runs.
+        let relaxed = unsafe {
+            world.graph.capture_with(&world.queue, CaptureMode::Relaxed, || {
+                of.fill(a.raw(), 4);
+                calls::finish(of.queue).unwrap();
+                Ok(())
+            })
+        };
+        assert_eq!(relaxed.unwrap().nodes.len(), 1);
+        assert_eq!((world.graph.len(), world.read(&a)), (1, vec![1; LEN]));
+        world.run();
+        assert_eq!(world.read(&a), [4; LEN]);
+    });
+}
+
+/// Rules L3, R1: captures and recordings of one queue.
+#[test]
+fn captures_begin_and_end() {
+    with_layer("captures_begin_and_end", || {
+        let world = World::new(false);
+        let (a, of) = (world.buffer(1), library(&world));
+        let (graph, queue) = (&world.graph, &world.queue);
+        let refused = |outcome: clgraph::Result<()>| match outcome.unwrap_err() {
+            Error::Record(error) => error,
+            error => panic!("{error}"),
+        };
+        // SAFETY: nothing runs.
+        assert_eq!(refused(unsafe { graph.end_capture(queue) }.map(drop)), RecordError::NotCaptured);
+        graph.begin_capture(queue, CaptureMode::Strict).unwrap();
+        assert_eq!(refused(graph.begin_capture(queue, CaptureMode::Strict)), RecordError::AlreadyCaptured);
+        of.fill(a.raw(), 9);
+        // SAFETY: a fill.
+        assert_eq!(unsafe { graph.end_capture(queue) }.unwrap().len(), 1);
+        graph.begin_recording(queue).unwrap();
+        let again = refused(graph.begin_capture(queue, CaptureMode::Strict));
+        assert_eq!(again, RecordError::AlreadyRecording { index: 0, into: "this" });
+        graph.end_recording(queue).unwrap();
+        let other = World::new(false);
+        let elsewhere = refused(graph.begin_capture(&other.queue, CaptureMode::Strict));
+        assert_eq!(elsewhere, RecordError::OtherQueue { index: 0, what: "context" });
+        // An error and a panic end the capture, and nothing is added.
+        // SAFETY: nothing runs.
+        let failed = unsafe {
+            graph.capture(queue, || -> clgraph::Result<()> {
+                of.fill(a.raw(), 7);
+                Err(RecordError::NotRecording.into())
+            })
+        };
+        assert_eq!(refused(failed.map(drop)), RecordError::NotRecording);
+        let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            // SAFETY: nothing runs.
+            unsafe {
+                graph.capture(queue, || -> clgraph::Result<()> {
+                    of.fill(a.raw(), 7);
+                    panic!("on purpose")
+                })
+            }
+        }));
+        assert!(panics.is_err());
+        assert_eq!(graph.len(), 1);
+        world.run();
+        assert_eq!(world.read(&a), [9; LEN]);
+    });
+}
+
+/// Rule L3: memory with an address is not tracked, and the order of the queue holds.
+#[test]
+fn addresses_are_captured() {
+    with_layer("addresses_are_captured", || {
+        let world = World::new(false);
+        let svm = world.queue.device().caps().svm.coarse_grain_buffer;
+        if !svm {
+            return;
+        }
+        let memory = clgraph::Memory::<u32>::with_kind(&world.queue, MemoryKind::SvmCoarse, LEN).unwrap();
+        let address = memory.as_ptr().unwrap().cast::<c_void>();
+        let (add, of) = (world.raw("add"), library(&world));
+        let pattern = 5_u32;
+        // SAFETY: work-items touch their own elements, and the memory outlives the graph.
+        let captured = unsafe {
+            world.graph.capture(&world.queue, || {
+                let pattern = ptr::from_ref(&pattern).cast();
+                release(calls::enqueue_svm_mem_fill(of.queue, address, pattern, 4, 4 * LEN, 0, ptr::null()).unwrap());
+                kernels::set_kernel_arg_svm_pointer(add, 0, address).unwrap();
+                of.set(add, 1, &2_u32);
+                release(of.launch(add, &[]));
+                Ok(())
+            })
+        };
+        assert_eq!(captured.unwrap().nodes.len(), 2);
+        world.run();
+        let mut back = vec![0; LEN];
+        world.queue.enqueue_read_buffer(&memory, 0, &mut back, &[]).unwrap();
+        assert_eq!(back, [7; LEN]);
+    });
+}
+
+/// Rule L3: without the layer an error says how to have it.
+#[test]
+fn without_the_layer_an_error_says_how_to_have_it() {
+    if std::env::var_os("OPENCL_LAYERS").is_some() {
+        return;
+    }
+    let world = World::new(false);
+    // SAFETY: nothing runs.
+    let error = unsafe { world.graph.capture(&world.queue, || Ok(())) }.unwrap_err();
+    assert!(matches!(error, Error::Record(RecordError::NoLayer { .. })) && error.to_string().contains("OPENCL_LAYERS"));
+}
+
+/// Rule F4: clgraph replays where the command buffers are the layer's.
+#[test]
+fn the_layers_command_buffers_are_not_recorded_into() {
+    with_layer("the_layers_command_buffers_are_not_recorded_into", || {
+        assert_eq!(best_device().unwrap().caps().command_buffers, None);
+    });
+}

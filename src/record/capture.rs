@@ -1,0 +1,268 @@
+//! Captures: what a library enqueues on the C handle of a queue becomes nodes of a graph. clgraph's layer sees the calls.
+
+use crate::cl::commands::capture::{self, Captured as Command, CapturedBuffer, CapturedLaunch, CapturedValue, What};
+use crate::cl::memory::region::Region;
+use crate::cl::objects::kernel::Space;
+use crate::command::Arg;
+use crate::error::{BuildCause, BuildError, RecordError, Result};
+use crate::graph::nodes::fill::Fill;
+use crate::graph::nodes::launch::Launch;
+use crate::graph::nodes::request::{Request, Target};
+use crate::graph::nodes::transfer::{Copy, Empty};
+use crate::graph::recorder::Order;
+use crate::graph::{Extent, Graph, NativeCommand};
+use crate::handles::Node;
+use crate::ir::Mode;
+use crate::record::event::Event;
+use crate::record::queue::Queue;
+use crate::record::session::Scope;
+
+/// What waits do while a queue is captured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CaptureMode {
+    /// A call that waits fails, and spoils the capture.
+    #[default]
+    Strict,
+    /// `clFinish`, and waits for events of captured commands, return at once, and nothing has run. It is for libraries
+    /// that wait between their commands without a need.
+    Relaxed,
+}
+
+/// What was captured.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Captured<T> {
+    /// What the function has returned.
+    pub value: T,
+    /// The nodes, one for each command, in the order of the calls.
+    pub nodes: Vec<Node>,
+}
+
+impl Graph {
+    /// Runs `code` while a queue is captured: what any code enqueues on the C handle of the queue becomes nodes of this
+    /// graph, and does not run. So the calls of a library that was never written for graphs become part of one.
+    ///
+    /// The calls are seen by clgraph's layer: start the program with `OPENCL_LAYERS=libclgraph_layer.so`, and with
+    /// `CLGRAPH_LAYER=always` where the driver has command buffers of its own. `docs/layer.md` says which calls can be
+    /// captured, and what spoils a capture. Warm a library up before: its first call compiles, and often waits.
+    ///
+    /// Kernels, copies and fills of buffers become nodes as if they were recorded ([`record`](Self::record)); other
+    /// commands become [native commands](NativeCommand). They run in the order of the queue, or, if it is out of order, of
+    /// the events and barriers. They come after what the queue has recorded into the graph before, and nodes that use the
+    /// same memory wait for each other: a kernel reads and writes each memory object that it is given, unless its parameter or
+    /// the object's flags allow less. [`set_arg`](Self::set_arg) and [`set_nd_range`](Self::set_nd_range) change a captured
+    /// kernel.
+    ///
+    /// If the capture fails, the queue executes again, and the graph has not changed. The commands are strict about waits:
+    /// see [`capture_with`](Self::capture_with).
+    ///
+    /// # Errors
+    /// - [`RecordError::NoLayer`], [`RecordError::AlreadyCaptured`];
+    /// - [`RecordError::CaptureSpoilt`] if a call cannot be captured, whatever `code` returns; the error that `code` returns;
+    /// - [`RecordError::NotCapturable`] for a command that cannot be a node;
+    /// - [`RecordError::AlreadyRecording`], [`RecordError::OtherQueue`]; those of [`KernelNode::add`](crate::KernelNode::add),
+    ///   in a [`BuildError`].
+    ///
+    /// # Safety
+    /// As long as the graph or an executable of it lives:
+    /// - the kernels do what is allowed at their nodes: the promise of [`KernelNode::add`](crate::KernelNode::add), for
+    ///   the arguments that they were given. A kernel reaches no memory but that of its arguments and of its program;
+    /// - the host memory that captured reads write to, and that buffers were made of (`CL_MEM_USE_HOST_PTR`), is there, and
+    ///   nothing else uses it while a submission runs;
+    /// - nothing builds the programs of the kernels again.
+    ///
+    /// ```no_run
+    /// # fn library(_: *mut std::ffi::c_void) {}
+    /// # fn main() -> clgraph::Result<()> {
+    /// use clgraph::{Finalize, Graph, Queue};
+    /// let queue = Queue::new(&clgraph::best_device()?)?;
+    /// let graph = Graph::new(&queue)?;
+    /// // SAFETY: the library's kernels stay in their memory, which outlives the graph.
+    /// let captured = unsafe { graph.capture(&queue, || Ok(library(queue.raw()))) }?;
+    /// println!("{} commands", captured.nodes.len());
+    /// graph.finalize(Finalize::new())?.submit(&queue)?.wait()?;
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias("cudaStreamBeginCapture", "clBeginCaptureCLG"))]
+    #[allow(unsafe_code)] // A declaration, and the promise is passed on.
+    pub unsafe fn capture<T>(&self, queue: &Queue, code: impl FnOnce() -> Result<T>) -> Result<Captured<T>> {
+        // SAFETY: the caller's promise.
+        unsafe { self.capture_with(queue, CaptureMode::Strict, code) }
+    }
+
+    /// As [`capture`](Self::capture), and says what waits do meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`capture`](Self::capture).
+    ///
+    /// # Safety
+    /// As for [`capture`](Self::capture). In a relaxed capture `code` must not rely on what a wait is for: nothing has run.
+    #[allow(unsafe_code)] // A declaration, and the promise is passed on.
+    pub unsafe fn capture_with<T>(
+        &self,
+        queue: &Queue,
+        mode: CaptureMode,
+        code: impl FnOnce() -> Result<T>,
+    ) -> Result<Captured<T>> {
+        self.begin_capture(queue, mode)?;
+        let running = Running(queue);
+        let outcome = code();
+        std::mem::forget(running);
+        let captured = capture::end(queue.driver());
+        // A library tells of the spoilt capture in its own way.
+        if let Err(crate::Error::Record(RecordError::CaptureSpoilt { .. })) = &captured {
+            captured.as_ref().map_err(Clone::clone)?;
+        }
+        let value = outcome?;
+        // SAFETY: the caller's promise.
+        let nodes = unsafe { self.take(queue, &captured?) }?;
+        Ok(Captured { value, nodes })
+    }
+
+    /// Begins a capture, which [`end_capture`](Self::end_capture) ends: the form of [`capture`](Self::capture) for programs
+    /// in which no one function has all of the calls. A capture that is not ended keeps its queue.
+    ///
+    /// # Errors
+    /// [`RecordError::NoLayer`], [`RecordError::AlreadyCaptured`]; [`RecordError::AlreadyRecording`],
+    /// [`RecordError::OtherQueue`].
+    pub fn begin_capture(&self, queue: &Queue, mode: CaptureMode) -> Result<()> {
+        self.check_recordable(queue)?;
+        capture::begin(queue.driver(), mode == CaptureMode::Relaxed)
+    }
+
+    /// Ends a capture of a queue, adds its commands to the graph, and returns their nodes.
+    ///
+    /// # Errors
+    /// [`RecordError::NotCaptured`] if there is no capture; those of [`capture`](Self::capture). Whatever fails, the capture
+    /// has ended and the graph has not changed.
+    ///
+    /// # Safety
+    /// As for [`capture`](Self::capture).
+    #[allow(unsafe_code)] // A declaration, and the promise is passed on.
+    pub unsafe fn end_capture(&self, queue: &Queue) -> Result<Vec<Node>> {
+        let captured = capture::end(queue.driver())?;
+        self.check_recordable(queue)?;
+        // SAFETY: the caller's promise.
+        unsafe { self.take(queue, &captured) }
+    }
+
+    /// Adds captured commands: all of them, or none.
+    ///
+    /// # Safety
+    /// As for [`capture`](Self::capture).
+    #[allow(unsafe_code)] // The promise is passed on.
+    unsafe fn take(&self, queue: &Queue, captured: &CapturedBuffer) -> Result<Vec<Node>> {
+        // SAFETY: the caller's promise.
+        let commands = unsafe { captured.commands(queue.driver()) }?;
+        let mut requests = Vec::with_capacity(commands.len());
+        for (place, command) in commands.into_iter().enumerate() {
+            let Command { name, after, what } = command;
+            let what = what.map_err(|why| RecordError::NotCapturable { place, what: name, why })?;
+            let request = Taken::of(captured, place as u32, what);
+            request
+                .check(&self.target())
+                .map_err(|cause| BuildError::new(format!("command {place} of a capture"), cause))?;
+            requests.push((request, after));
+        }
+        let _recording = Scope::begin(self, queue)?;
+        let mut events: Vec<Event> = Vec::with_capacity(requests.len());
+        for (request, after) in requests {
+            // The order of the queue is that of the recording.
+            let after = if queue.properties().out_of_order { after } else { Vec::new() };
+            let waits: Vec<&Event> = after.iter().filter_map(|place| events.get(*place as usize)).collect();
+            events.push(request.record(queue, &waits)?);
+        }
+        events.iter().map(|event| self.node_of(event)).collect()
+    }
+}
+
+/// A capture that goes on. It ends when a panic leaves the function that enqueues.
+struct Running<'q>(&'q Queue);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        // What was captured is dropped.
+        let _ = capture::end(self.0.driver());
+    }
+}
+
+/// A captured command as a request.
+enum Taken {
+    Order(Order),
+    Launch(Box<Launch>),
+    Copy(Copy),
+    Fill(Fill),
+    Native(NativeCommand),
+}
+
+impl Taken {
+    fn of(captured: &CapturedBuffer, place: u32, what: What) -> Self {
+        match what {
+            What::Barrier => Self::Order(Order::Barrier),
+            What::Marker => Self::Order(Order::Marker),
+            What::Nothing => Self::Order(Order::Plain),
+            What::Launch(of) => Self::Launch(Box::new(launch(of))),
+            What::Copy { src, dst } => Self::Copy(Copy { src, dst }),
+            What::Fill { dst, pattern } => Self::Fill(Fill { dst, pattern }),
+            What::Other(uses) => Self::Native(native(captured.clone(), place, uses)),
+        }
+    }
+
+    fn check(&self, target: &Target<'_>) -> Result<(), BuildCause> {
+        match self {
+            Self::Order(_) => Ok(()),
+            Self::Launch(launch) => launch.check(target).map(drop),
+            Self::Copy(copy) => copy.check(target).map(drop),
+            Self::Fill(fill) => fill.check(target).map(drop),
+            Self::Native(native) => native.check(target),
+        }
+    }
+
+    fn record(self, queue: &Queue, waits: &[&Event]) -> Result<Event> {
+        let event = match self {
+            Self::Order(order) => queue.record_if(&Empty, order, waits),
+            Self::Launch(launch) => queue.record_if(&*launch, Order::Plain, waits),
+            Self::Copy(copy) => queue.record_if(&copy, Order::Plain, waits),
+            Self::Fill(fill) => queue.record_if(&fill, Order::Plain, waits),
+            Self::Native(native) => queue.record_if(&native, Order::Plain, waits),
+        };
+        // Another thread may have ended the recording.
+        event?.ok_or_else(|| RecordError::NotRecording.into())
+    }
+}
+
+fn launch(of: CapturedLaunch) -> Launch {
+    let CapturedLaunch { kernel, arguments, dimensions, offset, global, local } = of;
+    let mut launch = Launch::new(&kernel);
+    for (index, argument) in arguments.into_iter().enumerate() {
+        match argument {
+            CapturedValue::Bytes(bytes) => launch.value(&bytes),
+            CapturedValue::Memory(region) => launch.region(region, None),
+            CapturedValue::Sampler(sampler) => launch.args.push(Arg::Sampler(sampler)),
+            CapturedValue::Nothing(bytes) => {
+                let param = kernel.params().and_then(|params| params.get(index));
+                // A driver gets the same call for both.
+                if param.is_none_or(|param| param.space == Space::Local) {
+                    launch.args.push(Arg::Local(bytes));
+                } else {
+                    launch.null(None);
+                }
+            }
+        }
+    }
+    let extent = |sizes: &[usize; 3]| Extent::of(&sizes[..dimensions.min(3)]);
+    launch.range = Some(extent(&global));
+    launch.offset = (offset != [0; 3]).then(|| extent(&offset));
+    launch.work_group = (local != [0; 3]).then(|| extent(&local));
+    launch
+}
+
+/// A command that the layer enqueues.
+fn native(captured: CapturedBuffer, place: u32, uses: Vec<(Region, bool)>) -> NativeCommand {
+    let command = NativeCommand::enqueued(move |to| captured.enqueue(place, to.raw()));
+    // Some part of what is written may stay as it is.
+    uses.into_iter().fold(command, |command, (region, writes)| {
+        command.uses(region, if writes { Mode::ReadWrite } else { Mode::Read })
+    })
+}
