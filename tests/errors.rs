@@ -330,6 +330,7 @@ fn messages() -> Vec<String> {
     );
     of!(BuildCause:
         ArgumentCount { expected: 24, given: 28, signature: Some(text("scale(uint* in, uint by)")) },
+        ArgumentIndex { index: 5, count: 2 },
         ArgumentKind { index: 1, name: text("by"), expected: text("a value"), given: text("a sampler") },
         ImageAccess { index: 1, name: text("by"), qualifier: "read_only", declared: "written" },
         ImageShared { image: 24, other: 28 },
@@ -463,6 +464,11 @@ fn messages() -> Vec<String> {
         OtherGraph { index: 1, node: a },
         RecordingEnded { index: 1, node: a },
         CannotJoin { index: 1, node: a, what: "context" },
+        NoLayer { platform: text("a platform") },
+        AlreadyCaptured,
+        NotCaptured,
+        CaptureSpoilt { call: text("clFinish") },
+        NotCapturable { place: 1, what: text("a kernel"), why: text("its argument 2 was not seen") },
     );
     of!(SubmitError:
         OtherQueue { what: "context", device: text("a device") },

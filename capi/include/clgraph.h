@@ -53,6 +53,14 @@ typedef enum clg_status {
     CLG_DEFECT = 8,
 } clg_status;
 
+// What waits do while a queue is captured.
+typedef enum clg_capture_mode {
+    // A call that waits fails, and spoils the capture.
+    CLG_CAPTURE_STRICT = 0,
+    // clFinish, and waits for events of captured commands, return at once, and nothing has run.
+    CLG_CAPTURE_RELAXED = 1,
+} clg_capture_mode;
+
 // Whether small launches become one: a kernel that does what they do, one after the other. Memory and results stay the same, to the
 // last bit.
 typedef enum clg_fuse {
@@ -1295,6 +1303,17 @@ enum clg_status clg_graph_kernel(clg_graph graph,
                                  const struct clg_node_options *options,
                                  struct clg_node *node);
 
+// Gives a kernel node another argument, found by its index from 0. The other arguments, the range and all edges stay, and
+// executables get the change when they are updated. It is for nodes whose launch the program has not written itself: those of a
+// capture. An argument keeps its kind, and a value its size.
+//
+// The caller's promise:
+// The promise of `clg_graph_kernel`, for the launch with the new argument. `arg` is null or points to what its type says.
+enum clg_status clg_graph_set_arg(clg_graph graph,
+                                  struct clg_node node,
+                                  size_t index,
+                                  const struct clg_arg *arg);
+
 // Sets the range of a kernel node: up to the bound of its launch. Executables get it when they are updated. `offset`
 // and `local` are as in `clg_launch`, and may be null.
 //
@@ -1493,6 +1512,38 @@ enum clg_status clg_graph_end_recording(clg_graph graph, const clg_queue *queues
 // The caller's promise:
 // `ended` is null or valid for a write.
 enum clg_status clg_graph_end_all_recording(clg_graph graph, size_t *ended);
+
+// Begins a capture: until clg_graph_end_capture, what any code enqueues with OpenCL on the `cl_command_queue` of a queue
+// (clg_queue_to_cl) is to become nodes of the graph, and does not run. `mode` is a `clg_capture_mode`.
+//
+// The calls are seen by clgraph's layer: start the program with OPENCL_LAYERS=libclgraph_layer.so, and with CLGRAPH_LAYER=always where
+// the driver has command buffers of its own. docs/layer.md says which calls can be captured, and what spoils a capture. A capture that
+// is not ended keeps its queue.
+enum clg_status clg_graph_begin_capture(clg_graph graph,
+                                        clg_queue queue,
+                                        int32_t mode);
+
+// Ends a capture of a queue, and drops what was captured. It fails, and has done so all the same, if a call has spoilt the capture.
+enum clg_status clg_queue_drop_capture(clg_queue queue);
+
+// Writes how many commands were captured since the capture of a queue began: 0 if it is not captured.
+enum clg_status clg_queue_captured(clg_queue queue, size_t *result);
+
+// Ends a capture. Its commands become nodes, in the order of the calls. `nodes`, which may be null, gets them; there is `room` for at
+// least as many as clg_queue_captured says, or else the call fails and the capture goes on. `count`, which may be null, gets their
+// number. If anything else fails, the queue executes again, and the graph has not changed.
+//
+// As long as the graph or an executable of it lives, the program promises for the captured kernels what clg_graph_kernel asks;
+// that host memory which captured reads write to, and which buffers were made of, is there and is used by nothing else while a
+// submission runs; and that nothing builds the programs of the kernels again.
+//
+// The caller's promise:
+// The promise above. `nodes` is null or has room for `room` nodes; `count` is null or valid for a write.
+enum clg_status clg_graph_end_capture(clg_graph graph,
+                                      clg_queue queue,
+                                      size_t room,
+                                      struct clg_node *nodes,
+                                      size_t *count);
 
 // Returns whether a queue records.
 enum clg_status clg_queue_is_recording(clg_queue queue, bool *result);

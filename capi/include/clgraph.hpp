@@ -1543,6 +1543,32 @@ public:
         std::vector<queue> queues_; // which live as long as they record
         std::vector<clg_queue> raw_;
     };
+    // Gives a kernel node another argument, found by its index from 0. The other arguments, the range and all edges stay. The caller's
+    // promise is that of `kernel`, for the launch with the new argument.
+    void set_arg(node of, std::size_t index, const arg &value) const {
+        const clg_arg given = value.c();
+        detail::check(clg_graph_set_arg(raw_, of, index, &given));
+    }
+    // Calls `calls` while a queue is captured: what any code enqueues with OpenCL on its `cl_command_queue` becomes nodes, which are
+    // returned in the order of the calls, and does not run. It needs clgraph's layer; clg_graph_begin_capture says more, and
+    // clg_graph_end_capture what the caller promises. If `calls` throws, nothing is added; if it has spoilt the capture, what is thrown
+    // names the call.
+    template <class Calls> std::vector<node> capture(const queue &on, Calls &&calls, clg_capture_mode mode = CLG_CAPTURE_STRICT) const {
+        detail::check(clg_graph_begin_capture(raw_, on.raw(), mode));
+        try {
+            std::forward<Calls>(calls)();
+        } catch (...) {
+            // If the capture is spoilt, this says so.
+            detail::check(clg_queue_drop_capture(on.raw()));
+            throw;
+        }
+        std::size_t count = 0;
+        detail::check(clg_queue_captured(on.raw(), &count));
+        std::vector<node> nodes(count);
+        detail::check(clg_graph_end_capture(raw_, on.raw(), count, nodes.data(), &count));
+        nodes.resize(std::min(count, nodes.size()));
+        return nodes;
+    }
     // Makes all queues that record into the graph execute again, also those that joined by waiting for an event of a recorded command.
     // Returns how many there were.
     std::size_t end_all_recording() const {

@@ -347,6 +347,34 @@ pub unsafe extern "C" fn clg_graph_kernel(
     })
 }
 
+/// Gives a kernel node another argument, found by its index from 0. The other arguments, the range and all edges stay, and
+/// executables get the change when they are updated. It is for nodes whose launch the program has not written itself: those of a
+/// capture. An argument keeps its kind, and a value its size.
+///
+/// # Safety
+/// The promise of `clg_graph_kernel`, for the launch with the new argument. `arg` is null or points to what its type says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_graph_set_arg(
+    graph: clg_graph,
+    node: clg_node,
+    index: usize,
+    arg: *const clg_arg,
+) -> clg_status {
+    enter(|| {
+        let graph = handle::get::<Graph>(graph.addr())?;
+        // SAFETY: **caller**.
+        let arg = unsafe { pointers::read("arg", arg) }?;
+        let kernel = graph.kernel_of(node.node())?;
+        let mut execute = ExecuteKernel::new(&kernel);
+        add_arg(&mut execute, arg).map_err(|failure| failure.within(format!("argument {index}")))?;
+        if arg.elementwise > 0 {
+            execute.set_elementwise(0, arg.elementwise);
+        }
+        // SAFETY: **caller**: the promise of this function.
+        Ok(unsafe { execute.into_node(&graph).replace_arg(node.node(), index) }?)
+    })
+}
+
 /// Sets the range of a kernel node: up to the bound of its launch. Executables get it when they are updated. `offset`
 /// and `local` are as in `clg_launch`, and may be null.
 ///

@@ -1,6 +1,6 @@
 //! Recording: queues whose commands become nodes of a graph.
 
-use rust::{Graph, Queue, QueueState};
+use rust::{CaptureMode, Graph, Queue, QueueState};
 
 use crate::event::{clg_event, give_event, wait_list};
 use crate::graph::{clg_graph, clg_node, give_node};
@@ -8,7 +8,7 @@ use crate::handle;
 use crate::objects::clg_queue;
 use crate::opencl::cl_command_queue;
 use crate::pointers;
-use crate::status::{Outcome, clg_status, enter};
+use crate::status::{Failure, Outcome, clg_status, enter};
 
 /// # Safety
 /// **caller**.
@@ -76,6 +76,93 @@ pub unsafe extern "C" fn clg_graph_end_all_recording(graph: clg_graph, ended: *m
         let count = handle::get::<Graph>(graph.addr())?.end_all_recording();
         if let Some(ended) = ended {
             ended.set(count);
+        }
+        Ok(())
+    })
+}
+
+/// What waits do while a queue is captured.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum clg_capture_mode {
+    /// A call that waits fails, and spoils the capture.
+    CLG_CAPTURE_STRICT = 0,
+    /// clFinish, and waits for events of captured commands, return at once, and nothing has run.
+    CLG_CAPTURE_RELAXED = 1,
+}
+
+/// Begins a capture: until clg_graph_end_capture, what any code enqueues with OpenCL on the `cl_command_queue` of a queue
+/// (clg_queue_to_cl) is to become nodes of the graph, and does not run. `mode` is a `clg_capture_mode`.
+///
+/// The calls are seen by clgraph's layer: start the program with OPENCL_LAYERS=libclgraph_layer.so, and with CLGRAPH_LAYER=always where
+/// the driver has command buffers of its own. docs/layer.md says which calls can be captured, and what spoils a capture. A capture that
+/// is not ended keeps its queue.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_graph_begin_capture(graph: clg_graph, queue: clg_queue, mode: i32) -> clg_status {
+    enter(|| {
+        let mode = match mode {
+            _ if mode == clg_capture_mode::CLG_CAPTURE_STRICT as i32 => CaptureMode::Strict,
+            _ if mode == clg_capture_mode::CLG_CAPTURE_RELAXED as i32 => CaptureMode::Relaxed,
+            _ => return Err(Failure::invalid(format!("{mode} is no mode of a capture (clg_capture_mode)"))),
+        };
+        let graph = handle::get::<Graph>(graph.addr())?;
+        Ok(graph.begin_capture(&handle::get::<Queue>(queue.addr())?, mode)?)
+    })
+}
+
+/// Ends a capture of a queue, and drops what was captured. It fails, and has done so all the same, if a call has spoilt the capture.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_queue_drop_capture(queue: clg_queue) -> clg_status {
+    enter(|| Ok(handle::get::<Queue>(queue.addr())?.drop_capture()?))
+}
+
+/// Writes how many commands were captured since the capture of a queue began: 0 if it is not captured.
+#[unsafe(no_mangle)]
+pub extern "C" fn clg_queue_captured(queue: clg_queue, result: *mut usize) -> clg_status {
+    enter(|| {
+        // SAFETY: **caller**.
+        let place = unsafe { pointers::place("result", result) }?;
+        place.set(handle::get::<Queue>(queue.addr())?.captured()?.unwrap_or(0));
+        Ok(())
+    })
+}
+
+/// Ends a capture. Its commands become nodes, in the order of the calls. `nodes`, which may be null, gets them; there is `room` for at
+/// least as many as clg_queue_captured says, or else the call fails and the capture goes on. `count`, which may be null, gets their
+/// number. If anything else fails, the queue executes again, and the graph has not changed.
+///
+/// As long as the graph or an executable of it lives, the program promises for the captured kernels what clg_graph_kernel asks;
+/// that host memory which captured reads write to, and which buffers were made of, is there and is used by nothing else while a
+/// submission runs; and that nothing builds the programs of the kernels again.
+///
+/// # Safety
+/// The promise above. `nodes` is null or has room for `room` nodes; `count` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clg_graph_end_capture(
+    graph: clg_graph,
+    queue: clg_queue,
+    room: usize,
+    nodes: *mut clg_node,
+    count: *mut usize,
+) -> clg_status {
+    enter(|| {
+        let (graph, queue) = (handle::get::<Graph>(graph.addr())?, handle::get::<Queue>(queue.addr())?);
+        let captured = queue.captured()?.unwrap_or(0);
+        if !nodes.is_null() && room < captured {
+            return Err(Failure::invalid(format!("there are {captured} nodes, and there is room for {room}")));
+        }
+        // SAFETY: **caller**: the promise of this function.
+        let captured = unsafe { graph.end_capture(&queue) }?;
+        // SAFETY: **caller**.
+        if let Some(count) = unsafe { pointers::target("count", count) }? {
+            count.set(captured.len());
+        }
+        if !nodes.is_null() {
+            // Another thread may have enqueued more meanwhile: those nodes are in the graph.
+            for (at, node) in captured.iter().take(room).enumerate() {
+                // SAFETY: **caller**; there is room.
+                unsafe { pointers::place("nodes", nodes.add(at)) }?.set(node.to_raw().into());
+            }
         }
         Ok(())
     })

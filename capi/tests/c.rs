@@ -109,7 +109,7 @@ const CPP: [&str; 1] = ["-std=c++17"];
 const STRICT: [&str; 4] = ["-std=c++20", "-Wconversion", "-Wsign-conversion", "-Wshadow"];
 
 /// The programs, with their compilers.
-const PROGRAMS: [(&str, &[&str], &str, &str); 13] = [
+const PROGRAMS: [(&str, &[&str], &str, &str); 14] = [
     ("cc", &C, TESTS, "graphs.c"),
     ("cc", &C, TESTS, "commands.c"),
     ("cc", &C, TESTS, "images.c"),
@@ -120,6 +120,7 @@ const PROGRAMS: [(&str, &[&str], &str, &str); 13] = [
     ("c++", &CPP, TESTS, "graphs.cpp"),
     ("c++", &CPP, TESTS, "recordings.cpp"),
     ("c++", &CPP, TESTS, "control.cpp"),
+    ("c++", &CPP, TESTS, "captures.cpp"),
     ("c++", &STRICT, TESTS, "header.cpp"),
     ("cc", &C, EXAMPLES, "edges.c"),
     ("c++", &CPP, EXAMPLES, "smooth.cpp"),
@@ -176,6 +177,16 @@ fn graphs_from_cpp() {
 #[test]
 fn recordings_from_cpp() {
     run(&program("recordings.cpp"), &[]);
+}
+
+/// Rule L3
+#[test]
+fn captures_from_c_and_cpp() {
+    let layer = std::env::current_exe().unwrap().with_file_name("libclgraph_layer.so");
+    assert!(layer.exists(), "there is no {}: run `cargo build -p clgraph-layer` first", layer.display());
+    let program = program("captures.cpp");
+    run_command(Command::new(&program).env("OPENCL_LAYERS", layer).env("CLGRAPH_LAYER", "always"));
+    run_command(Command::new(&program).arg("without").env_remove("OPENCL_LAYERS"));
 }
 
 #[test]

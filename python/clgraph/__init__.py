@@ -46,6 +46,7 @@ _use_the_loader_of_pyopencl()
 
 from ._clgraph import (  # noqa: E402
     Branch,
+    Capture,
     CommandGroup,
     Device,
     DeviceGlobal,
@@ -76,6 +77,7 @@ from ._clgraph import (  # noqa: E402
     UserEvent,
     Write,
     __version__,
+    capture,
     devices,
     trace,
 )
@@ -93,6 +95,7 @@ from ._errors import (
 
 __all__ = [
     "Branch",
+    "Capture",
     "CommandGroup",
     "Device",
     "DeviceGlobal",
@@ -132,9 +135,25 @@ __all__ = [
     "UserEvent",
     "Write",
     "__version__",
+    "capture",
     "devices",
     "trace",
 ]
+
+
+def _let_the_layer_look() -> None:
+    """Lets clgraph's layer know that there will be captures.
+
+    From then on it notes the arguments of kernels. Kernels and memory that were made before cannot be captured.
+    """
+    if _os.environ.get("OPENCL_LAYERS"):
+        try:
+            devices()
+        except Error:
+            pass  # Whoever needs a device is told.
+
+
+_let_the_layer_look()
 
 # Tracebacks and documentation name the classes where programs find them.
 for _class in (

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rust::{DynamicGlobal, ExecuteKernel, Image, KernelNode, Sampler};
 
-use crate::errors::{invalid, type_of, wrong_type};
+use crate::errors::{self, invalid, type_of, wrong_type};
 use crate::interop::{self, Kind};
 use crate::memory::{self, Place, Scope, with_place};
 use crate::parameter::{AnyParameter, Param, with_parameter};
@@ -134,6 +134,20 @@ pub(crate) fn read<'py>(
     scope: Scope<'_>,
 ) -> PyResult<Vec<Argument<'py>>> {
     args.iter().enumerate().map(|(index, object)| one(kernel, index, &object, scope)).collect()
+}
+
+/// Reads one argument for a kernel that pyopencl does not know.
+pub(crate) fn given_to<'py>(
+    py: Python<'py>,
+    kernel: &rust::Kernel,
+    index: usize,
+    object: &Bound<'py, PyAny>,
+    scope: Scope<'_>,
+) -> PyResult<Argument<'py>> {
+    let made = kernel.to_opencl3().map_err(errors::of)?;
+    // SAFETY: **live**: `made` owns it, and pyopencl takes a reference of its own.
+    let kernel = unsafe { interop::wrap(py, "Kernel", made.get(), "`set_arg`") }?;
+    one(&kernel, index, object, scope)
 }
 
 fn one<'py>(

@@ -7,6 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::adding::options;
+use crate::arguments;
+use crate::capture::Capture;
 use crate::control::{self, Branch, Loop};
 use crate::device::Device;
 use crate::errors::wrong_type;
@@ -51,7 +53,7 @@ pub(crate) struct Graph {
 impl Graph {
     #[new]
     #[pyo3(signature = (queue, device=None))]
-    fn new(py: Python<'_>, queue: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'_>, queue: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         check()?;
         let (graph, queue, pause) = match device {
             Some(device) => {
@@ -173,6 +175,33 @@ impl Graph {
         let range = launch::range(global_size, local_size, offset)?;
         let of = rust::Node::from_raw(node::raw(node)?);
         self.add(node.py(), || self.graph.set_nd_range(of, range))
+    }
+
+    /// Gives a kernel node another argument, found by its index from 0. The other arguments, the range and all edges stay.
+    /// Executables get it when they are updated. It is for nodes whose launch the program has not written itself: those of a
+    /// capture. An argument keeps its kind, and a value its size.
+    fn set_arg(&self, node: &Bound<'_, PyAny>, index: usize, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (py, of) = (node.py(), rust::Node::from_raw(node::raw(node)?));
+        let kernel = call(py, || self.graph.kernel_of(of))?;
+        let argument = arguments::given_to(py, &kernel, index, value, self.scope())?;
+        let launch = argument.give_node(self.graph.kernel(&kernel));
+        // SAFETY: **kernel**: the program promises it, as with pyopencl.
+        self.add(py, || unsafe { launch.replace_arg(of, index) })?;
+        self.note(|cache| launch::note(&argument, cache));
+        Ok(())
+    }
+
+    /// Captures a queue, by default that of the graph, into this graph: `with graph.capture():`. What any code enqueues on
+    /// the queue inside the block becomes nodes, and does not run. See Capture, and `clgraph.capture`.
+    #[pyo3(signature = (queue=None, *, relaxed=false))]
+    fn capture(slf: Bound<'_, Self>, queue: Option<&Bound<'_, PyAny>>, relaxed: bool) -> PyResult<Capture> {
+        check()?;
+        let queue = match (queue.filter(|queue| !queue.is_none()), &slf.get().queue) {
+            (Some(queue), _) => Queue::find(queue)?,
+            (None, Some(queue)) => (**queue).clone(),
+            (None, None) => return Err(wrong_type("the graph was made without a queue: name the one to be captured")),
+        };
+        Ok(Capture::new(slf.unbind(), queue, relaxed))
     }
 
     /// Adds a copy of all bytes from memory to memory of the same size, or of all pixels between images, or between an

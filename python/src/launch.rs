@@ -131,13 +131,7 @@ impl<'py> Launch<'py> {
 
     /// Notes what a node of the launch uses.
     pub(crate) fn note(&self, cache: &mut Cache) {
-        for argument in &self.arguments {
-            match argument {
-                Argument::Memory(place, _) => cache.note(place),
-                Argument::Image(image, _) => cache.note_image(image),
-                _ => {}
-            }
-        }
+        self.arguments.iter().for_each(|argument| note(argument, cache));
     }
 
     /// The launch as a command of a queue.
@@ -167,6 +161,15 @@ impl<'py> Launch<'py> {
             launch.set_wait_event(event);
         });
         launch
+    }
+}
+
+/// Notes what a node with an argument uses.
+pub(crate) fn note(argument: &Argument<'_>, cache: &mut Cache) {
+    match argument {
+        Argument::Memory(place, _) => cache.note(place),
+        Argument::Image(image, _) => cache.note_image(image),
+        _ => {}
     }
 }
 

@@ -46,6 +46,7 @@
 mod adding;
 mod arguments;
 mod buffer;
+mod capture;
 mod control;
 mod device;
 mod errors;
@@ -112,6 +113,8 @@ fn _clgraph(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<report::MemoryMap>()?;
     module.add_class::<profile::Profile>()?;
     module.add_class::<profile::NodeProfile>()?;
+    module.add_class::<capture::Capture>()?;
+    module.add_function(wrap_pyfunction!(capture::capture, module)?)?;
     module.add_class::<device::Device>()?;
     device::register(module)?;
     profile::register(module)?;

@@ -13,6 +13,8 @@ pub(crate) type RawCaptured = *mut c_void;
 /// Names of `begin` and of `info`.
 pub(crate) const CL_CAPTURE_MODE_CLG: cl_ulong = 0x434C_4701;
 pub(crate) const CL_CAPTURE_RELAXED_CLG: cl_ulong = 1;
+pub(crate) const CL_CAPTURE_STATUS_CLG: cl_uint = 0x434C_4702;
+pub(crate) const CL_CAPTURE_COMMAND_COUNT_CLG: cl_uint = 0x434C_4703;
 pub(crate) const CL_CAPTURE_FAULT_CLG: cl_uint = 0x434C_4704;
 
 /// Kinds of arguments.

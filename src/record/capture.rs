@@ -177,6 +177,26 @@ impl Graph {
     }
 }
 
+impl Queue {
+    /// Returns how many commands were captured since the capture of the queue began ([`Graph::begin_capture`]), or `None` if the
+    /// queue is not captured.
+    ///
+    /// # Errors
+    /// [`crate::DriverError`].
+    pub fn captured(&self) -> Result<Option<usize>> {
+        Ok(capture::count(self.driver())?)
+    }
+
+    /// Ends a capture of the queue, and drops what was captured.
+    ///
+    /// # Errors
+    /// [`RecordError::NotCaptured`], [`RecordError::NoLayer`]; [`RecordError::CaptureSpoilt`] if a call has spoilt it. Whatever
+    /// fails, the queue executes again.
+    pub fn drop_capture(&self) -> Result<()> {
+        capture::end(self.driver()).map(drop)
+    }
+}
+
 /// A capture that goes on. It ends when a panic leaves the function that enqueues.
 struct Running<'q>(&'q Queue);
 

@@ -1,8 +1,10 @@
 //! One argument of a kernel node becomes another one.
 
 use super::execute_kernel::KernelArg;
-use crate::error::{BuildCause, Result};
-use crate::graph::edit::change::other_kind;
+use crate::command::Arg;
+#[allow(unused_imports)] // The documentation names it.
+use crate::error::BuildCause;
+use crate::error::Result;
 use crate::graph::nodes::launch::Launch;
 use crate::graph::{After, Graph, LaunchRef};
 use crate::handles::Node;
@@ -47,18 +49,14 @@ impl Graph {
     #[allow(unsafe_code)] // A declaration: the promise itself. Nothing unsafe is done here.
     pub unsafe fn set_arg<A: KernelArg + ?Sized>(&self, node: impl Into<Node>, index: usize, arg: &A) -> Result<()> {
         let node = node.into();
-        self.replace_by(node, &After::default(), format!("argument {index} of {node}"), |state, id| {
-            let Some(mut launch) = Launch::of_node(&state.tables, self.device(), id) else {
-                let why = "only kernel nodes have arguments";
-                return Err(other_kind(node, state.ir.command(id), "another argument", why));
-            };
-            let count = launch.args.len();
-            if index >= count {
-                return Err(BuildCause::ArgumentIndex { index, count });
-            }
-            launch.change(index, |launch, mode| arg.give(&mut LaunchRef { launch, mode }));
-            launch.resolve();
-            Ok(launch)
-        })
+        let mut launch = Launch::new(&self.kernel_of(node)?);
+        // What memory is used for by default depends on the place.
+        launch.args.resize(index.min(MOST), Arg::Local(1));
+        arg.give(&mut LaunchRef::new(&mut launch));
+        launch.resolve();
+        self.put_arg(node, index, (launch, index.min(MOST), true), &After::default())
     }
 }
+
+/// More arguments than kernels have.
+const MOST: usize = 4096;

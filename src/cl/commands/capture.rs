@@ -26,9 +26,10 @@ use crate::cl::objects::queue::DriverQueue;
 use crate::cl::objects::sampler::Sampler;
 use crate::error::{DriverError, Error, MemoryError, RecordError, Result};
 use crate::ffi::capture::{
-    CL_CAPTURE_FAULT_CLG, CL_CAPTURE_MODE_CLG, CL_CAPTURE_RELAXED_CLG, CL_CAPTURED_BYTES_CLG,
-    CL_CAPTURED_INTEL_POINTER_CLG, CL_CAPTURED_MEMORY_CLG, CL_CAPTURED_NOTHING_CLG, CL_CAPTURED_POINTER_CLG,
-    CL_CAPTURED_READ_CLG, CL_CAPTURED_SAMPLER_CLG, CaptureFns, CapturedCommand, CapturedMemory, RawCaptured,
+    CL_CAPTURE_COMMAND_COUNT_CLG, CL_CAPTURE_FAULT_CLG, CL_CAPTURE_MODE_CLG, CL_CAPTURE_RELAXED_CLG,
+    CL_CAPTURE_STATUS_CLG, CL_CAPTURED_BYTES_CLG, CL_CAPTURED_INTEL_POINTER_CLG, CL_CAPTURED_MEMORY_CLG,
+    CL_CAPTURED_NOTHING_CLG, CL_CAPTURED_POINTER_CLG, CL_CAPTURED_READ_CLG, CL_CAPTURED_SAMPLER_CLG, CaptureFns,
+    CapturedCommand, CapturedMemory, RawCaptured,
 };
 
 /// The functions of the layer, for a queue.
@@ -63,6 +64,21 @@ pub(crate) fn end(queue: &DriverQueue) -> Result<CapturedBuffer> {
             Ok(CapturedBuffer(Arc::new(Owned { raw, functions })))
         }
     }
+}
+
+/// Returns how many commands of a queue were captured, or `None` if it is not captured.
+pub(crate) fn count(queue: &DriverQueue) -> Result<Option<usize>, DriverError> {
+    let Some(functions) = queue.device().extensions().capture else { return Ok(None) };
+    let number = |name| {
+        let mut value: cl_uint = 0;
+        let (size, at) = (size_of::<cl_uint>(), (&raw mut value).cast());
+        // SAFETY: **live**, and a place with its size.
+        let status = unsafe { (functions.info)(queue.raw(), name, size, at, ptr::null_mut()) };
+        check("clGetCaptureInfoCLG", status).map(|()| value)
+    };
+    let is_captured = number(CL_CAPTURE_STATUS_CLG)? != 0;
+    let count = number(CL_CAPTURE_COMMAND_COUNT_CLG)?;
+    Ok(is_captured.then_some(count as usize))
 }
 
 /// Returns the call that has spoilt the capture of a queue.
@@ -294,8 +310,8 @@ struct Known<'a> {
 #[derive(Debug, thiserror::Error)]
 enum Fault {
     #[error(
-        "the value of argument {index} of kernel `{kernel}` was not seen: make contexts, memory and kernels after clgraph has \
-         looked at the device (`Device`, `best_device`), and set arguments by clSetKernelArg"
+        "the value of argument {index} of kernel `{kernel}` was not seen: make memory and kernels after clgraph has looked at \
+         the platform (`devices`, or `import clgraph`), and set arguments by clSetKernelArg"
     )]
     Unknown { kernel: String, index: usize },
     #[error("{0}")]

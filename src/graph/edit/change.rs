@@ -113,7 +113,7 @@ impl Graph {
     }
 
     /// Replaces a node by the request that `make` returns for it.
-    pub(crate) fn replace_by<R: Request>(
+    pub(in crate::graph) fn replace_by<R: Request>(
         &self,
         node: Node,
         after: &After,
@@ -153,7 +153,7 @@ impl Graph {
     }
 }
 
-pub(crate) fn other_kind(node: Node, op: &Command<ById>, given: &str, why: &'static str) -> BuildCause {
+pub(in crate::graph) fn other_kind(node: Node, op: &Command<ById>, given: &str, why: &'static str) -> BuildCause {
     BuildCause::OtherKind { node, is: assign::name(op), given: given.to_owned(), why }
 }
 

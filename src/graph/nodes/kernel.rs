@@ -327,4 +327,18 @@ impl KernelNode<'_> {
         self.launch.resolve();
         self.graph.replace(node, self.launch, &self.after)
     }
+
+    /// Gives a kernel node the one argument of this launch in the place of its argument `index`, which counts from 0.
+    /// [`Graph::set_arg`] does it for memory that is used as the memory before.
+    ///
+    /// # Errors
+    /// Those of [`Graph::set_arg`]; [`BuildCause::Replace`] if this launch does not have one argument.
+    ///
+    /// # Safety
+    /// As [`add`](Self::add), for the launch of the node with the new argument.
+    #[allow(unsafe_code)] // As above.
+    pub unsafe fn replace_arg(mut self, node: impl Into<Node>, index: usize) -> Result<()> {
+        self.launch.resolve();
+        self.graph.put_arg(node.into(), index, (self.launch, 0, false), &self.after)
+    }
 }

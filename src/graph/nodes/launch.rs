@@ -53,10 +53,17 @@ pub(crate) struct Launch {
 /// An argument and the parameters that it is bound to.
 #[derive(Clone, Debug)]
 pub(crate) struct BoundArgument {
-    arg: usize,
+    pub(in crate::graph) arg: usize,
     cells: Cells,
     /// When the value of the argument was set.
     time: u64,
+}
+
+impl BoundArgument {
+    /// Returns the same for another argument.
+    pub(in crate::graph) fn at(self, arg: usize) -> Self {
+        Self { arg, ..self }
+    }
 }
 
 impl Launch {
@@ -80,7 +87,7 @@ impl Launch {
     }
 
     /// Returns the launch of a node that is a kernel.
-    pub(crate) fn of_node(tables: &Tables, device: &Device, node: NodeId) -> Option<Self> {
+    pub(in crate::graph) fn of_node(tables: &Tables, device: &Device, node: NodeId) -> Option<Self> {
         let Command::Kernel { kernel, args, grid, bound, prints, elementwise } = tables.ir.command(node) else {
             return None;
         };
@@ -126,20 +133,6 @@ impl Launch {
             launch.parameter_bound.push(BoundArgument { arg, cells: binding.cells.clone(), time: binding.time });
         }
         Some(launch)
-    }
-
-    /// Gives the launch another argument in the place of one. `give` adds it as the next one, with the use that the one before
-    /// had, if that was memory.
-    pub(crate) fn change(&mut self, index: usize, give: impl FnOnce(&mut Self, Option<Mode>)) {
-        let behind = self.args.split_off(index + 1);
-        let mode = match self.args.pop() {
-            Some(Arg::Memory((_, mode)) | Arg::Null(mode)) => Some(mode),
-            _ => None,
-        };
-        self.parameter_bound.retain(|bound| bound.arg != index);
-        give(self, mode);
-        self.args.extend(behind);
-        self.parameter_bound.sort_by_key(|bound| bound.arg);
     }
 
     /// Adds an argument that is bound to a parameter of no buffer.
