@@ -53,10 +53,11 @@ const MAY_NAME: &[(&str, &[&str])] = &[
 
 /// Folders with unsafe code. Outside of them only declarations of the caller's promise are allowed.
 const UNSAFE_FOLDERS: [&str; 2] = ["ffi", "cl"];
-const PROMISES: [(&str, &str); 17] = [
+const PROMISES: [(&str, &str); 22] = [
     ("graph/nodes/command_group.rs", "pub unsafe fn command_group"),
     ("graph/nodes/kernel.rs", "pub unsafe fn add(mut self)"),
     ("graph/nodes/kernel.rs", "pub unsafe fn replace(mut self"),
+    ("graph/nodes/kernel.rs", "pub unsafe fn replace_arg(mut self"),
     ("graph/nodes/native_command.rs", "pub unsafe fn add(self)"),
     ("graph/nodes/native_command.rs", "pub unsafe fn replace(self"),
     ("exec/submit/queue_native_command.rs", "pub unsafe fn enqueue_native_command("),
@@ -67,6 +68,10 @@ const PROMISES: [(&str, &str); 17] = [
     ("exec/submit/queue_host_task.rs", "pub unsafe fn enqueue_map<T: Element, M: MapMode, R: TaskOutcome>("),
     ("exec/submit/queue_host_task.rs", "pub unsafe fn enqueue_map_image<T: Element, M: MapMode, R: TaskOutcome>("),
     ("graph/parameters/mod.rs", "pub unsafe fn set_unchecked(&self"),
+    ("record/capture.rs", "pub unsafe fn capture<T>("),
+    ("record/capture.rs", "pub unsafe fn capture_with<T>("),
+    ("record/capture.rs", "pub unsafe fn end_capture("),
+    ("record/set_arg.rs", "pub unsafe fn set_arg<A: KernelArg + ?Sized>("),
     ("record/enqueue.rs", "pub unsafe fn map<T: Element, M: MapMode>("),
     ("record/image.rs", "pub unsafe fn map_image<T: Element, M: MapMode>("),
     ("record/execute_kernel.rs", "pub unsafe fn enqueue_nd_range(&mut self"),

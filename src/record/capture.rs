@@ -85,10 +85,9 @@ impl Graph {
     /// # Ok(()) }
     /// ```
     #[doc(alias("cudaStreamBeginCapture", "clBeginCaptureCLG"))]
-    #[allow(unsafe_code)] // A declaration, and the promise is passed on.
+    #[allow(unsafe_code)] // A declaration: the promise itself. Nothing unsafe is done here.
     pub unsafe fn capture<T>(&self, queue: &Queue, code: impl FnOnce() -> Result<T>) -> Result<Captured<T>> {
-        // SAFETY: the caller's promise.
-        unsafe { self.capture_with(queue, CaptureMode::Strict, code) }
+        self.captured(queue, CaptureMode::Strict, code)
     }
 
     /// As [`capture`](Self::capture), and says what waits do meanwhile.
@@ -98,13 +97,17 @@ impl Graph {
     ///
     /// # Safety
     /// As for [`capture`](Self::capture). In a relaxed capture `code` must not rely on what a wait is for: nothing has run.
-    #[allow(unsafe_code)] // A declaration, and the promise is passed on.
+    #[allow(unsafe_code)] // As above.
     pub unsafe fn capture_with<T>(
         &self,
         queue: &Queue,
         mode: CaptureMode,
         code: impl FnOnce() -> Result<T>,
     ) -> Result<Captured<T>> {
+        self.captured(queue, mode, code)
+    }
+
+    fn captured<T>(&self, queue: &Queue, mode: CaptureMode, code: impl FnOnce() -> Result<T>) -> Result<Captured<T>> {
         self.begin_capture(queue, mode)?;
         let running = Running(queue);
         let outcome = code();
@@ -115,8 +118,7 @@ impl Graph {
             captured.as_ref().map_err(Clone::clone)?;
         }
         let value = outcome?;
-        // SAFETY: the caller's promise.
-        let nodes = unsafe { self.take(queue, &captured?) }?;
+        let nodes = self.take(queue, &captured?)?;
         Ok(Captured { value, nodes })
     }
 
@@ -139,22 +141,16 @@ impl Graph {
     ///
     /// # Safety
     /// As for [`capture`](Self::capture).
-    #[allow(unsafe_code)] // A declaration, and the promise is passed on.
+    #[allow(unsafe_code)] // As above.
     pub unsafe fn end_capture(&self, queue: &Queue) -> Result<Vec<Node>> {
         let captured = capture::end(queue.driver())?;
         self.check_recordable(queue)?;
-        // SAFETY: the caller's promise.
-        unsafe { self.take(queue, &captured) }
+        self.take(queue, &captured)
     }
 
-    /// Adds captured commands: all of them, or none.
-    ///
-    /// # Safety
-    /// As for [`capture`](Self::capture).
-    #[allow(unsafe_code)] // The promise is passed on.
-    unsafe fn take(&self, queue: &Queue, captured: &CapturedBuffer) -> Result<Vec<Node>> {
-        // SAFETY: the caller's promise.
-        let commands = unsafe { captured.commands(queue.driver()) }?;
+    /// Adds captured commands, for which the program has given the promise of [`capture`](Self::capture): all of them, or none.
+    fn take(&self, queue: &Queue, captured: &CapturedBuffer) -> Result<Vec<Node>> {
+        let commands = captured.commands(queue.driver())?;
         let mut requests = Vec::with_capacity(commands.len());
         for (place, command) in commands.into_iter().enumerate() {
             let Command { name, after, what } = command;

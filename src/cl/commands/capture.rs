@@ -1,7 +1,9 @@
 //! Captures of queues, by clgraph's layer, and what was captured.
 //!
 //! - **captured**: a [`CapturedBuffer`] owns a reference to a command buffer of the layer. All objects that its commands name
-//!   live as long, and none of their handles is another object's meanwhile.
+//!   live as long, and none of their handles is another object's meanwhile. Who asks for its commands has the promise of
+//!   `Graph::capture`: nothing builds the programs of the kernels again while clgraph uses them, and memory of the host that buffers
+//!   use, or that reads write to, lives as long as commands may use it.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_void};
@@ -171,11 +173,7 @@ impl CapturedBuffer {
 
     /// Returns the commands, with objects of the context of a queue. A command that has something that clgraph cannot take has a text that says
     /// so.
-    ///
-    /// # Safety
-    /// Nothing builds the programs of the kernels again while clgraph uses them, and memory of the host that buffers use lives as long
-    /// as commands may use it.
-    pub(crate) unsafe fn commands(&self, queue: &DriverQueue) -> Result<Vec<Captured>> {
+    pub(crate) fn commands(&self, queue: &DriverQueue) -> Result<Vec<Captured>> {
         let mut seen: Vec<Seen> = Vec::new();
         let Owned { raw, functions } = &*self.0;
         // SAFETY: **captured**; `see` gets a list of its type.
@@ -186,7 +184,7 @@ impl CapturedBuffer {
             .into_iter()
             .map(|seen| {
                 let (name, after) = (seen.name(), seen.after.clone());
-                // SAFETY: **captured**, and the caller's promise.
+                // SAFETY: **captured**.
                 let what = unsafe { known.what(seen) };
                 Captured { name, after, what: what.map_err(|error| error.to_string()) }
             })

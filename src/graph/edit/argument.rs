@@ -1,12 +1,17 @@
 //! One argument of a kernel node becomes another one.
 
+use crate::cl::memory::region::Region;
+use crate::cl::objects::device::Device;
 use crate::cl::objects::kernel::Kernel;
-use crate::command::{Arg, Command};
+use crate::command::{Arg, Command, Elementwise};
 use crate::error::{BuildCause, BuildError, Result};
 use crate::graph::edit::change::other_kind;
-use crate::graph::nodes::launch::Launch;
+use crate::graph::nodes::launch::{BoundArgument, Launch};
+use crate::graph::nodes::range::Extent;
+use crate::graph::tables::Tables;
 use crate::graph::{After, Graph};
 use crate::handles::Node;
+use crate::ir::NodeId;
 
 impl Graph {
     /// Returns the kernel of a kernel node.
@@ -64,6 +69,55 @@ impl Graph {
 }
 
 impl Launch {
+    /// Returns the launch of a node that is a kernel.
+    fn of_node(tables: &Tables, device: &Device, node: NodeId) -> Option<Self> {
+        let Command::Kernel { kernel, args, grid, bound, prints, elementwise } = tables.ir.command(node) else {
+            return None;
+        };
+        let mut launch = Self::new(tables.kernels.get(kernel.index())?);
+        let extent = |sizes: &[usize; 3]| Extent::of(&sizes[..grid.dims as usize]);
+        launch.range = Some(extent(&grid.global));
+        launch.offset = (grid.offset != [0; 3]).then(|| extent(&grid.offset));
+        launch.work_group = grid.local.as_ref().map(extent);
+        launch.bound = bound.as_deref().map(extent);
+        launch.prints = *prints;
+        launch.elementwise = elementwise.as_deref().map(Elementwise::list).unwrap_or_default();
+        let mut uses = tables.ir.accesses(node).iter();
+        for arg in tables.ir.args(*args) {
+            let used = if arg.view().is_some() { uses.next() } else { None };
+            let region = || {
+                let mem = tables.mem(used?.view)?.clone();
+                let (offset, size) = (used?.range.start - mem.offset_in_root(), used?.range.len());
+                Some((Region { mem, offset, size }, used?.mode))
+            };
+            match arg {
+                Arg::Memory(_) => launch.args.push(Arg::Memory(region()?)),
+                Arg::Indirect(_) => launch.indirect.push(region()?),
+                Arg::Null(_) => launch.args.push(Arg::Null(used?.mode)),
+                Arg::Unused(_) => launch.unused += 1,
+                Arg::Local(size) => launch.args.push(Arg::Local(*size)),
+                Arg::Sampler(sampler) => launch.args.push(Arg::Sampler(tables.sampler_of(*sampler)?.clone())),
+                Arg::Value(span) => launch.value(tables.ir.bytes(*span)),
+                Arg::Global(view) => {
+                    let mem = tables.mem(*view)?;
+                    let built = launch.kernel.place_of(device);
+                    let of = launch.kernel.globals_at(built).find(|(_, of)| of.id() == mem.id());
+                    let of = of.map(|(global, _)| *global);
+                    launch.uses_global(of.zip(used.map(|used| used.mode)));
+                }
+            }
+        }
+        if launch.kernel.has_globals() {
+            // Those that are not listed are not used.
+            launch.uses_global(None);
+        }
+        for binding in &tables.bindings[tables.bindings(*args)] {
+            let arg = (binding.arg - args.ends().0) as usize;
+            launch.parameter_bound.push(BoundArgument::of(arg, binding));
+        }
+        Some(launch)
+    }
+
     /// Gives the launch the last argument of another one.
     fn change(&mut self, index: usize, given: Self, as_before: bool) {
         let Some(from) = given.args.len().checked_sub(1) else { return };

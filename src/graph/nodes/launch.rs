@@ -9,7 +9,6 @@ use smallvec::SmallVec;
 use crate::cl::memory::region::Region;
 use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::context::InContext;
-use crate::cl::objects::device::Device;
 use crate::cl::objects::kernel::{ImageUse, Kernel, Number};
 use crate::command::{Arg, Command, Elementwise};
 use crate::device_global::Declared;
@@ -18,9 +17,9 @@ use crate::graph::nodes::argument_checks::{Among, ArgUse, check_args, check_numb
 use crate::graph::nodes::range::{Extent, Sizes, check_bound, check_local, check_range};
 use crate::graph::nodes::request::{ByHandle, CommandRequest, Request, Requested, Target};
 use crate::graph::parameters::{Cell, Value};
-use crate::graph::tables::{Binding, Cells, Tables};
+use crate::graph::tables::{Binding, Cells};
 use crate::graph::writer::Writer;
-use crate::ir::{Access, ById, Mode, NodeId};
+use crate::ir::{Access, ById, Mode};
 
 /// A kernel with its arguments and its range.
 #[derive(Clone, Debug)]
@@ -60,6 +59,10 @@ pub(crate) struct BoundArgument {
 }
 
 impl BoundArgument {
+    pub(in crate::graph) fn of(arg: usize, binding: &Binding) -> Self {
+        Self { arg, cells: binding.cells.clone(), time: binding.time }
+    }
+
     /// Returns the same for another argument.
     pub(in crate::graph) fn at(self, arg: usize) -> Self {
         Self { arg, ..self }
@@ -84,55 +87,6 @@ impl Launch {
             unused: 0,
             misplaced: None,
         }
-    }
-
-    /// Returns the launch of a node that is a kernel.
-    pub(in crate::graph) fn of_node(tables: &Tables, device: &Device, node: NodeId) -> Option<Self> {
-        let Command::Kernel { kernel, args, grid, bound, prints, elementwise } = tables.ir.command(node) else {
-            return None;
-        };
-        let mut launch = Self::new(tables.kernels.get(kernel.index())?);
-        let extent = |sizes: &[usize; 3]| Extent::of(&sizes[..grid.dims as usize]);
-        launch.range = Some(extent(&grid.global));
-        launch.offset = (grid.offset != [0; 3]).then(|| extent(&grid.offset));
-        launch.work_group = grid.local.as_ref().map(extent);
-        launch.bound = bound.as_deref().map(extent);
-        launch.prints = *prints;
-        launch.elementwise = elementwise.as_deref().map(Elementwise::list).unwrap_or_default();
-        let mut uses = tables.ir.accesses(node).iter();
-        for arg in tables.ir.args(*args) {
-            let used = if arg.view().is_some() { uses.next() } else { None };
-            let region = || {
-                let mem = tables.mem(used?.view)?.clone();
-                let (offset, size) = (used?.range.start - mem.offset_in_root(), used?.range.len());
-                Some((Region { mem, offset, size }, used?.mode))
-            };
-            match arg {
-                Arg::Memory(_) => launch.args.push(Arg::Memory(region()?)),
-                Arg::Indirect(_) => launch.indirect.push(region()?),
-                Arg::Null(_) => launch.args.push(Arg::Null(used?.mode)),
-                Arg::Unused(_) => launch.unused += 1,
-                Arg::Local(size) => launch.args.push(Arg::Local(*size)),
-                Arg::Sampler(sampler) => launch.args.push(Arg::Sampler(tables.sampler_of(*sampler)?.clone())),
-                Arg::Value(span) => launch.value(tables.ir.bytes(*span)),
-                Arg::Global(view) => {
-                    let mem = tables.mem(*view)?;
-                    let built = launch.kernel.place_of(device);
-                    let of = launch.kernel.globals_at(built).find(|(_, of)| of.id() == mem.id());
-                    let of = of.map(|(global, _)| *global);
-                    launch.uses_global(of.zip(used.map(|used| used.mode)));
-                }
-            }
-        }
-        if launch.kernel.has_globals() {
-            // Those that are not listed are not used.
-            launch.uses_global(None);
-        }
-        for binding in &tables.bindings[tables.bindings(*args)] {
-            let arg = (binding.arg - args.ends().0) as usize;
-            launch.parameter_bound.push(BoundArgument { arg, cells: binding.cells.clone(), time: binding.time });
-        }
-        Some(launch)
     }
 
     /// Adds an argument that is bound to a parameter of no buffer.
