@@ -220,7 +220,7 @@ fn random_graphs_give_the_bytes_of_an_eager_run() {
             results == eager.reads && memory.content(&bench.queue) == eager.content
         })
     }
-    QuickCheck::new().tests(300).quickcheck(property as fn(Vec<Command>, bool, u8) -> bool);
+    QuickCheck::new().tests(150).quickcheck(property as fn(Vec<Command>, bool, u8) -> bool);
 }
 
 /// Enqueues the command on a queue, after an earlier command if it names one, and does it eagerly. An invalid command
@@ -353,7 +353,7 @@ fn random_commands_give_the_bytes_of_an_eager_run_executed_and_recorded() {
             results == eager.reads && memory.content(&bench.queue) == eager.content
         })
     }
-    QuickCheck::new().tests(300).quickcheck(property as fn(Vec<Command>, bool, u8, bool) -> bool);
+    QuickCheck::new().tests(150).quickcheck(property as fn(Vec<Command>, bool, u8, bool) -> bool);
 }
 
 /// Arbitrary edges never panic and never make a cycle, and a refused edge changes nothing.
@@ -373,7 +373,7 @@ fn random_edges_never_close_a_cycle() {
             graph.finalize(Finalize::new()).is_ok()
         })
     }
-    QuickCheck::new().tests(100).quickcheck(property as fn(u8, Vec<(u8, u8)>) -> bool);
+    QuickCheck::new().tests(50).quickcheck(property as fn(u8, Vec<(u8, u8)>) -> bool);
 }
 
 /// A number of any size: small, at a border, or enormous.
@@ -439,7 +439,7 @@ fn wild_kernel_nodes_never_panic() {
         })
     }
     type Case = fn(u8, Vec<(u8, Wild)>, Numbers, Option<Numbers>, Option<Numbers>) -> bool;
-    QuickCheck::new().tests(1000).quickcheck(property as Case);
+    QuickCheck::new().tests(500).quickcheck(property as Case);
 }
 
 /// Rectangles with any numbers, between any two views: an error or a node, never a panic.
@@ -460,7 +460,7 @@ fn wild_rectangles_never_panic() {
             graph.len() == usize::from(added)
         })
     }
-    QuickCheck::new().tests(1000).quickcheck(property as fn((u8, u8), (Wild, Wild, Wild), Vec<Wild>) -> bool);
+    QuickCheck::new().tests(500).quickcheck(property as fn((u8, u8), (Wild, Wild, Wild), Vec<Wild>) -> bool);
 }
 
 /// Wrapped objects are released: the memory of the random graphs does not accumulate.

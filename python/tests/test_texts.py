@@ -356,6 +356,12 @@ os.waitpid(child, 0)
     assert len(lines) == 3 and "pip install pyopencl" in lines[0] and "CommandQueue" in lines[1] and "fork" in lines[2], output
 
 
+def test_a_capture_without_the_layer_says_how_to_have_it(queue):
+    with pytest.raises(clgraph.NotSupportedError, match="OPENCL_LAYERS"):
+        with clgraph.capture(queue):
+            pass
+
+
 def test_words_are_asked_for_in_this_file_only():
     for other in pathlib.Path(__file__).parent.glob("test_*.py"):
         if other.name != pathlib.Path(__file__).name:

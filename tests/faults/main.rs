@@ -4,7 +4,7 @@
 //! A layer between the loader and the driver counts calls and makes them fail: `tests/layer`. It has to exist before
 //! the first OpenCL call, so the work is done in a child process.
 //!
-//! A sweep tries a place of about every fourth function of each use, and of two at least, by chance. It prints its seed; `CLGRAPH_TEST_SEED` tries the
+//! A sweep tries a place of about every eighth function of each use, and of two at least, by chance. It prints its seed; `CLGRAPH_TEST_SEED` tries the
 //! same places again. `CLGRAPH_TEST_PLACES` is the number of places (`all`: up to 50 of each function and use).
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
@@ -63,7 +63,7 @@ fn by_opencl3(one: &Use, function: &str) -> bool {
     one.name == "objects of opencl3" && (function.starts_with("clRelease") || function == "clSetUserEventStatus")
 }
 
-/// How many places of a function and use are tried; None for one of about every fourth function and use.
+/// How many places of a function and use are tried; None for one of about every eighth function and use.
 fn sample() -> Option<usize> {
     match std::env::var("CLGRAPH_TEST_PLACES") {
         Ok(all) if all == "all" => Some(PLACES as usize),
@@ -82,7 +82,7 @@ fn seed() -> u64 {
 fn places(calls: &[u32], chance: &mut fastrand::Rng) -> Vec<Vec<u32>> {
     let each = sample();
     let mut some: Vec<usize> =
-        calls.iter().map(|_| each.unwrap_or_else(|| usize::from(chance.u32(..4) == 0))).collect();
+        calls.iter().map(|_| each.unwrap_or_else(|| usize::from(chance.u32(..8) == 0))).collect();
     if each.is_none() {
         // Uses with few functions have some of them tried, too.
         let taken = some.iter().sum::<usize>();
@@ -420,12 +420,12 @@ fn a_call_that_fails_is_a_clean_error_wherever_it_is() {
     for one in USES.iter().filter(|one| !one.is_swept()) {
         writeln!(out, "sweep: {} is left out: as without CLGRAPH_PATH", one.name).unwrap();
     }
-    let each = sample().map_or_else(|| "1 of every fourth".to_owned(), |places| format!("{places} a"));
+    let each = sample().map_or_else(|| "1 of every eighth".to_owned(), |places| format!("{places} a"));
     let which = format!("seed {seed}, {each} function and use");
     writeln!(out, "sweep: {places} places ({which}), {errors} with an error, in {:?}", begin.elapsed()).unwrap();
     assert!(wrong.is_empty(), "{wrong} ({which}: CLGRAPH_TEST_SEED and CLGRAPH_TEST_PLACES try the same again)");
     let swept = USES.iter().filter(|one| one.is_swept()).count();
-    assert!(places > 2 * swept && errors > swept, "{places}, {errors} are too few: is the layer there?");
+    assert!(places >= 2 * swept && errors > swept / 2, "{places}, {errors} are too few: is the layer there?");
 }
 
 /// Calls that a process makes only once fail in a process of their own, at its first calls.
