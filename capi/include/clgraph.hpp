@@ -1565,7 +1565,12 @@ public:
         std::size_t count = 0;
         detail::check(clg_queue_captured(on.raw(), &count));
         std::vector<node> nodes(count);
-        detail::check(clg_graph_end_capture(raw_, on.raw(), count, nodes.data(), &count));
+        const clg_status status = clg_graph_end_capture(raw_, on.raw(), count, nodes.data(), &count);
+        if (status != CLG_SUCCESS) {
+            const error failed(status, clg_last_cl_status(), clg_last_error());
+            clg_queue_drop_capture(on.raw()); // another thread has enqueued more meanwhile, if it goes on
+            throw failed;
+        }
         nodes.resize(std::min(count, nodes.size()));
         return nodes;
     }

@@ -21,7 +21,7 @@ extern "C" {
 
 /* Values of CL_CAPTURE_MODE_CLG. */
 #define CL_CAPTURE_STRICT_CLG 0  /* a call that waits spoils the capture */
-#define CL_CAPTURE_RELAXED_CLG 1 /* clFinish, and waits for captured events, return at once, and nothing has run */
+#define CL_CAPTURE_RELAXED_CLG 1 /* clFinish, and waits for captured events, do not wait for captured commands, of which nothing has run */
 
 /* Names of clGetCaptureInfoCLG. */
 #define CL_CAPTURE_STATUS_CLG 0x434C4702        /* cl_uint: one of the next three */
@@ -100,6 +100,9 @@ typedef struct cl_captured_memory_clg {
 typedef struct cl_captured_command_clg {
     cl_uint type;         /* CL_COMMAND_..., as of an event */
     cl_uint is_work;      /* 0 if it only orders others, such as a barrier, or a copy of no bytes */
+    cl_uint has_list;     /* 0 if it had no wait list: then a barrier or a marker is after all that the queue got before */
+    cl_uint has_exec_info; /* not 0 if clSetKernelExecInfo was called for the kernel */
+    cl_uint dimensions;   /* of a kernel's range */
     const cl_uint *after; /* the commands that it runs after, counted from 0; what these run after is not repeated */
     size_t after_count;
     /* What it reads and writes, but for kernels and for shared virtual memory. A copy reads the first and writes the second. */
@@ -109,8 +112,6 @@ typedef struct cl_captured_command_clg {
     size_t pattern_size; /* in bytes */
     /* Of a kernel. */
     cl_kernel kernel;      /* the program's: it may have other arguments by now */
-    cl_uint has_exec_info; /* not 0 if clSetKernelExecInfo was called for it */
-    cl_uint dimensions;
     size_t offset[3];
     size_t global[3];
     size_t local[3]; /* 0 where the driver chooses */

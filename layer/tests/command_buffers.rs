@@ -29,12 +29,30 @@ fn uses(source: &str, of: &[&str]) {
     }
 }
 
+/// Rules E2, L4: each call of the driver fails once: the step that it belongs to fails, or does without, and can be done again. Nothing is
+/// left over. A library between the layer and the driver lets calls fail.
+#[test]
+fn a_call_of_the_driver_that_fails_has_changed_nothing() {
+    let faults = layer().ancestors().nth(2).unwrap().join("examples/libfault_layer.so");
+    assert!(faults.exists(), "{}: `cargo build --example fault_layer` builds it", faults.display());
+    let mut layers = faults.clone().into_os_string();
+    layers.push(":");
+    layers.push(layer());
+    let mut command = Command::new(compiled("faults.c", &[OPENCL, "-ldl"]));
+    // Every call is tried with 1.
+    let step = std::env::var("CLGRAPH_TEST_STEP").unwrap_or_else(|_| "3".to_owned());
+    command.arg(faults).arg(step).env("OPENCL_LAYERS", layers).env(SERVES, "always").env_remove(REPORT);
+    let out = run(command.env_remove(VERSION)).out;
+    assert!(out.ends_with("ok\n"), "{out}");
+}
+
 /// A driver may be run where no compiler is.
 #[test]
 fn the_programs_compile() {
     for source in ["command_buffers.c", "capture.c", "random.c", "lists.c"] {
         compiled(source, &[OPENCL]);
     }
+    compiled("faults.c", &[OPENCL, "-ldl"]);
 }
 
 /// Rules L1, L4: each error of the specification, for each function.

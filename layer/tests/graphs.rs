@@ -27,6 +27,9 @@ const SOURCE: &str = "
         part[get_local_id(0)] = a[get_global_id(0)];
         barrier(CLK_LOCAL_MEM_FENCE);
         a[get_global_id(0)] = part[0] + part[get_local_size(0) - 1];
+    }
+    kernel void tell(global uint *a, global uint *none, ulong number) {
+        if (get_global_id(0) == 0) { a[0] = none == 0; a[1] = (uint)number; }
     }";
 
 /// Runs a test in a process that has the layer.
@@ -408,6 +411,167 @@ fn addresses_are_captured() {
         let mut back = vec![0; LEN];
         world.queue.enqueue_read_buffer(&memory, 0, &mut back, &[]).unwrap();
         assert_eq!(back, [7; LEN]);
+    });
+}
+
+/// Rule L3: of memory that was made before clgraph looked at the platform, the layer does not know what it is.
+#[test]
+fn memory_that_was_not_seen_is_refused() {
+    with_layer("memory_that_was_not_seen_is_refused", || {
+        let platform = opencl3::platform::get_platforms().unwrap().remove(0);
+        let device = platform.get_devices(opencl3::device::CL_DEVICE_TYPE_ALL).unwrap()[0];
+        let context = opencl3::context::Context::from_device(&opencl3::device::Device::new(device)).unwrap();
+        // SAFETY: a live context, and no memory of the host.
+        let early = unsafe { opencl3::memory::create_buffer(context.get(), 1, 4 * LEN, ptr::null_mut()).unwrap() };
+        let context = Context::from_opencl3(&context).unwrap();
+        let queue = Queue::with_properties(&context, &context.devices()[0], QueueProperties::new()).unwrap();
+        let graph = Graph::new(&queue).unwrap();
+        // Without what the source says of the arguments, eight bytes may be anything.
+        for options in ["", "-cl-kernel-arg-info"] {
+            let of = Library { queue: queue.raw() };
+            let add = unseen(&queue, options, "add");
+            // SAFETY: nothing runs.
+            let captured = unsafe {
+                graph.capture(&queue, || {
+                    release(of.add(add, early, 1, &[]));
+                    Ok(())
+                })
+            };
+            let error = captured.unwrap_err();
+            let is_told = matches!(&error, Error::Record(RecordError::NotCapturable { place: 0, .. }));
+            assert!(is_told && error.to_string().contains("argument 0 of kernel `add` was not seen"), "{error}");
+        }
+        assert_eq!(graph.len(), 0);
+        // SAFETY: it has one reference.
+        unsafe { opencl3::memory::release_mem_object(early).unwrap() };
+    });
+}
+
+/// A kernel of a program that clgraph has not built.
+fn unseen(queue: &Queue, options: &str, name: &str) -> cl_kernel {
+    let options = std::ffi::CString::new(options).unwrap();
+    let name = std::ffi::CString::new(name).unwrap();
+    let program = opencl3::program::create_program_with_source(queue.context().raw(), &[SOURCE]).unwrap();
+    opencl3::program::build_program(program, &[queue.device().raw()], &options, None, ptr::null_mut()).unwrap();
+    kernels::create_kernel(program, &name).unwrap()
+}
+
+clgraph::device_global! { static COUNTED: u32 = 5; }
+
+/// Rules G1, L3: device globals are used by captured kernels, too, with edges.
+#[test]
+fn captured_kernels_use_device_globals() {
+    with_layer("captured_kernels_use_device_globals", || {
+        let source = "CLG_DEVICE_GLOBAL(uint, counted);
+            kernel void put(uint value CLG_PARAMS) { CLG_GLOBAL(counted) = value; }
+            kernel void get(global uint *a CLG_PARAMS) { a[get_global_id(0)] = CLG_GLOBAL(counted); }";
+        for access in World::new(false).queue.device().caps().global_access() {
+            let world = World::new(false);
+            let builder = clgraph::ProgramBuilder::new(&world.queue).global("counted", &COUNTED).global_access(access);
+            let program = builder.source(source).unwrap();
+            // SAFETY: one work-item.
+            let put =
+                unsafe { world.graph.kernel(&program.kernel("put").unwrap()).arg(42_u32).range(1).add().unwrap() };
+            let (a, of) = (world.buffer(0), library(&world));
+            let object = program.kernel("get").unwrap().to_opencl3().unwrap();
+            // SAFETY: work-items touch their own elements.
+            let captured = unsafe {
+                world.graph.capture(&world.queue, || {
+                    of.set(object.get(), 0, &a.raw());
+                    release(of.launch(object.get(), &[]));
+                    Ok(())
+                })
+            };
+            let node = captured.unwrap().nodes[0];
+            assert_eq!(world.graph.predecessors(node).unwrap(), [put], "{access:?}");
+            world.run();
+            assert_eq!(world.read(&a), [42; LEN], "{access:?}");
+        }
+    });
+}
+
+/// Rules R11, L3: a barrier without a list is behind all that the queue has recorded, also by captures before.
+#[test]
+fn a_barrier_is_behind_earlier_captures() {
+    with_layer("a_barrier_is_behind_earlier_captures", || {
+        let world = World::new(true);
+        let (of, buffers) = (library(&world), [world.buffer(1), world.buffer(1)]);
+        let launch = |at: usize, barrier: bool| {
+            let object = world.raw("add");
+            // SAFETY: work-items touch their own elements.
+            unsafe {
+                world.graph.capture(&world.queue, || {
+                    release(of.add(object, buffers[at].raw(), 1, &[]));
+                    if barrier {
+                        release(calls::enqueue_barrier_with_wait_list(of.queue, 0, ptr::null()).unwrap());
+                    }
+                    Ok(())
+                })
+            }
+            .unwrap()
+            .nodes
+        };
+        let (first, second) = (launch(0, false), launch(1, true));
+        assert_eq!(world.graph.predecessors(second[1]).unwrap(), [first[0], second[0]]);
+    });
+}
+
+/// Rule L3: what was enqueued before a capture is sent and waited for in it.
+#[test]
+fn a_capture_holds_up_nothing_that_came_before() {
+    with_layer("a_capture_holds_up_nothing_that_came_before", || {
+        for flushes in [true, false] {
+            let world = World::new(true);
+            let (a, of) = (world.buffer(1), library(&world));
+            let event = of.add(world.raw("add"), a.raw(), 1, &[]);
+            // SAFETY: nothing is captured.
+            let captured = unsafe {
+                world.graph.capture_with(&world.queue, CaptureMode::Relaxed, || {
+                    if flushes {
+                        calls::flush(of.queue).unwrap();
+                        opencl3::event::wait_for_events(&[event]).unwrap();
+                    } else {
+                        calls::finish(of.queue).unwrap();
+                    }
+                    let status = opencl3::event::Event::new(event).command_execution_status().unwrap().0;
+                    assert_eq!(status, 0);
+                    Ok(())
+                })
+            };
+            assert!(captured.unwrap().nodes.is_empty());
+            assert_eq!(world.read(&a), [2; LEN]);
+        }
+    });
+}
+
+/// Rule L3: a pointer to a null handle is a null pointer, and a number may be any.
+#[test]
+fn null_handles_and_numbers_like_handles_are_what_they_are() {
+    with_layer("null_handles_and_numbers_like_handles_are_what_they_are", || {
+        let world = World::new(false);
+        let (a, of) = (world.buffer(0), library(&world));
+        for options in ["", "-cl-kernel-arg-info"] {
+            let tell = unseen(&world.queue, options, "tell");
+            let number = a.raw().addr() as u64;
+            let graph = Graph::new(&world.queue).unwrap();
+            // SAFETY: one work-item writes two numbers.
+            let captured = unsafe {
+                graph.capture(&world.queue, || {
+                    of.set(tell, 0, &a.raw());
+                    of.set(tell, 1, &ptr::null_mut::<c_void>());
+                    of.set(tell, 2, &number);
+                    release(of.launch(tell, &[]));
+                    Ok(())
+                })
+            };
+            if captured.is_err() && options.is_empty() {
+                // What the source does not say, nobody knows: the number counts as the buffer, and a driver may refuse that.
+                continue;
+            }
+            captured.unwrap();
+            graph.finalize(Finalize::new()).unwrap().submit(&world.queue).unwrap().wait().unwrap();
+            assert_eq!(world.read(&a)[..2], [1, number as u32], "{options}");
+        }
     });
 }
 

@@ -2,8 +2,8 @@
 //! they put their own names in the place of Rust's, and must not change a label, a log or the text of a failure.
 
 use super::{
-    BuildCause, BuildError, Error, FinalizeError, GlobalError, MemoryError, ParameterError, ProgramError, SetupError,
-    SubmitError, UpdateError,
+    BuildCause, BuildError, Error, FinalizeError, GlobalError, MemoryError, ParameterError, ProgramError, RecordError,
+    SetupError, SubmitError, UpdateError,
 };
 
 /// What stands for a foreign part while a message is translated: characters that no text has.
@@ -82,7 +82,18 @@ fn of_error(error: &mut Error, to: &mut Parts) {
         Error::Submit(error) => submit(error, to),
         Error::Parameter(error) => parameter(error, to),
         Error::Update(error) => update(error, to),
-        Error::Record(_) | Error::Driver(_) => {}
+        Error::Record(error) => record(error, to),
+        Error::Driver(_) => {}
+    }
+}
+
+fn record(error: &mut RecordError, to: &mut Parts) {
+    use RecordError as Is;
+    match error {
+        Is::NoLayer { platform: text } | Is::CaptureSpoilt { call: text } => to.text(text),
+        // The name of a kernel, or the text of another error.
+        Is::NotCapturable { why, .. } => to.text(why),
+        _ => {}
     }
 }
 

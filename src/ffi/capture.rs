@@ -52,6 +52,9 @@ pub(crate) struct CapturedMemory {
 pub(crate) struct CapturedCommand {
     pub(crate) kind: cl_uint,
     pub(crate) is_work: cl_uint,
+    pub(crate) has_list: cl_uint,
+    pub(crate) has_exec_info: cl_uint,
+    pub(crate) dimensions: cl_uint,
     pub(crate) after: *const cl_uint,
     pub(crate) after_count: usize,
     pub(crate) memory: *const CapturedMemory,
@@ -59,8 +62,6 @@ pub(crate) struct CapturedCommand {
     pub(crate) pattern: *const c_void,
     pub(crate) pattern_size: usize,
     pub(crate) kernel: cl_kernel,
-    pub(crate) has_exec_info: cl_uint,
-    pub(crate) dimensions: cl_uint,
     pub(crate) offset: [usize; 3],
     pub(crate) global: [usize; 3],
     pub(crate) local: [usize; 3],

@@ -10,12 +10,10 @@ use crate::graph::nodes::launch::Launch;
 use crate::graph::nodes::request::{Request, Target};
 use crate::graph::nodes::transfer::{Copy, Empty};
 use crate::graph::recorder::Order;
-use crate::graph::{Extent, Graph, NativeCommand};
+use crate::graph::{Extent, Graph, NativeCommand, State};
 use crate::handles::Node;
 use crate::ir::Mode;
-use crate::record::event::Event;
 use crate::record::queue::Queue;
-use crate::record::session::Scope;
 
 /// What waits do while a queue is captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -24,8 +22,8 @@ pub enum CaptureMode {
     /// A call that waits fails, and spoils the capture.
     #[default]
     Strict,
-    /// `clFinish`, and waits for events of captured commands, return at once, and nothing has run. It is for libraries
-    /// that wait between their commands without a need.
+    /// `clFinish`, and waits for events of captured commands, do not wait for captured commands, of which nothing has run. It is
+    /// for libraries that wait between their commands without a need.
     Relaxed,
 }
 
@@ -49,10 +47,11 @@ impl Graph {
     ///
     /// Kernels, copies and fills of buffers become nodes as if they were recorded ([`record`](Self::record)); other
     /// commands become [native commands](NativeCommand). They run in the order of the queue, or, if it is out of order, of
-    /// the events and barriers. They come after what the queue has recorded into the graph before, and nodes that use the
-    /// same memory wait for each other: a kernel reads and writes each memory object that it is given, unless its parameter or
-    /// the object's flags allow less. [`set_arg`](Self::set_arg) and [`set_nd_range`](Self::set_nd_range) change a captured
-    /// kernel.
+    /// the events and barriers, and come after what the queue has recorded into the graph before. Other nodes that use the same
+    /// buffers and images wait for them, and they for those: a kernel reads and writes each memory object that it is given, unless
+    /// its parameter or the object's flags allow less. **Memory with an address (SVM and USM) is not tracked**: give an edge to
+    /// nodes that use it ([`add_edge`](Self::add_edge)). [`set_arg`](Self::set_arg) and [`replace`](crate::KernelNode::replace)
+    /// change a captured kernel.
     ///
     /// If the capture fails, the queue executes again, and the graph has not changed. The commands are strict about waits:
     /// see [`capture_with`](Self::capture_with).
@@ -153,23 +152,27 @@ impl Graph {
         let commands = captured.commands(queue.driver())?;
         let mut requests = Vec::with_capacity(commands.len());
         for (place, command) in commands.into_iter().enumerate() {
-            let Command { name, after, what } = command;
+            let Command { name, after, has_list, what } = command;
             let what = what.map_err(|why| RecordError::NotCapturable { place, what: name, why })?;
             let request = Taken::of(captured, place as u32, what);
             request
                 .check(&self.target())
                 .map_err(|cause| BuildError::new(format!("command {place} of a capture"), cause))?;
+            // In order, the queue says what comes before; so do a barrier and a marker without a list: all that is there.
+            let is_all = matches!(request, Taken::Order(order) if order != Order::Plain && !has_list);
+            let after = if is_all || !queue.properties().out_of_order { Vec::new() } else { after };
             requests.push((request, after));
         }
-        let _recording = Scope::begin(self, queue)?;
-        let mut events: Vec<Event> = Vec::with_capacity(requests.len());
-        for (request, after) in requests {
-            // The order of the queue is that of the recording.
-            let after = if queue.properties().out_of_order { after } else { Vec::new() };
-            let waits: Vec<&Event> = after.iter().filter_map(|place| events.get(*place as usize)).collect();
-            events.push(request.record(queue, &waits)?);
+        let mut nodes: Vec<Node> = Vec::with_capacity(requests.len());
+        // What is left of it after an error is dropped when the graph is not locked any more.
+        let mut requests = requests.into_iter();
+        let mut state = self.lock();
+        for (request, after) in requests.by_ref() {
+            let after: Vec<Node> = after.iter().filter_map(|place| nodes.get(*place as usize).copied()).collect();
+            nodes.push(request.record(self, &mut state, queue, &after)?);
         }
-        events.iter().map(|event| self.node_of(event)).collect()
+        drop(state);
+        Ok(nodes)
     }
 }
 
@@ -235,16 +238,15 @@ impl Taken {
         }
     }
 
-    fn record(self, queue: &Queue, waits: &[&Event]) -> Result<Event> {
-        let event = match self {
-            Self::Order(order) => queue.record_if(&Empty, order, waits),
-            Self::Launch(launch) => queue.record_if(&*launch, Order::Plain, waits),
-            Self::Copy(copy) => queue.record_if(&copy, Order::Plain, waits),
-            Self::Fill(fill) => queue.record_if(&fill, Order::Plain, waits),
-            Self::Native(native) => queue.record_if(&native, Order::Plain, waits),
-        };
-        // Another thread may have ended the recording.
-        event?.ok_or_else(|| RecordError::NotRecording.into())
+    fn record(self, graph: &Graph, state: &mut State, queue: &Queue, after: &[Node]) -> Result<Node, BuildError> {
+        let of = &*queue.0;
+        match self {
+            Self::Order(order) => graph.record_node(state, of, order, Empty, after),
+            Self::Launch(launch) => graph.record_node(state, of, Order::Plain, *launch, after),
+            Self::Copy(copy) => graph.record_node(state, of, Order::Plain, copy, after),
+            Self::Fill(fill) => graph.record_node(state, of, Order::Plain, fill, after),
+            Self::Native(native) => graph.record_node(state, of, Order::Plain, native, after),
+        }
     }
 }
 

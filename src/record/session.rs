@@ -75,18 +75,9 @@ fn check_distinct(queues: &[Queue]) -> Result<(), RecordError> {
 }
 
 /// Ends a recording when the scope that began it is left by a return, an error or a panic.
-pub(super) struct Scope<'g> {
+struct Scope<'g> {
     graph: &'g Graph,
     queues: Vec<Queue>,
-}
-
-impl<'g> Scope<'g> {
-    /// Begins to record a queue.
-    pub(super) fn begin(graph: &'g Graph, queue: &Queue) -> Result<Self> {
-        let queues = vec![queue.clone()];
-        graph.begin(&queues)?;
-        Ok(Self { graph, queues })
-    }
 }
 
 impl Drop for Scope<'_> {

@@ -123,6 +123,7 @@ impl Sweep {
         functions.retain(|name| !by_opencl3(one, name.to_str().unwrap()));
         let calls: Vec<u32> = functions.iter().map(|name| layer.calls(name)).collect();
         let chosen = places(&calls, &mut chance);
+        let tried: usize = chosen.iter().map(Vec::len).sum();
         let first = self.places;
         for ((count, function), skips) in calls.into_iter().zip(functions).zip(chosen) {
             let name = function.to_str().unwrap();
@@ -171,7 +172,8 @@ impl Sweep {
                 }
             }
         }
-        if self.places == first {
+        // A few functions may all be ones that nobody misses.
+        if self.places == first && tried > 8 {
             self.wrong.push(format!("{}: none of its calls has failed", one.name));
         }
         assert_eq!(one.run().unwrap(), results, "{}: everything works afterwards", one.name);

@@ -22,6 +22,7 @@ use crate::cl::check;
 use crate::cl::memory::region::{AsRegion, Region};
 use crate::cl::memory::typed::Memory;
 use crate::cl::objects::buffer::Buffer;
+use crate::cl::objects::context::InContext;
 use crate::cl::objects::image::Image;
 use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::queue::DriverQueue;
@@ -120,6 +121,8 @@ pub(crate) struct Captured {
     pub(crate) name: String,
     /// The commands that it comes after, counted from 0.
     pub(crate) after: Vec<u32>,
+    /// Whether it had a wait list.
+    pub(crate) has_list: bool,
     pub(crate) what: Result<What, String>,
 }
 
@@ -183,10 +186,10 @@ impl CapturedBuffer {
         Ok(seen
             .into_iter()
             .map(|seen| {
-                let (name, after) = (seen.name(), seen.after.clone());
+                let (name, after, has_list) = (seen.name(), seen.after.clone(), seen.has_list);
                 // SAFETY: **captured**.
                 let what = unsafe { known.what(seen) };
-                Captured { name, after, what: what.map_err(|error| error.to_string()) }
+                Captured { name, after, has_list, what: what.map_err(|error| error.to_string()) }
             })
             .collect())
     }
@@ -196,6 +199,7 @@ impl CapturedBuffer {
 struct Seen {
     kind: cl_uint,
     is_work: bool,
+    has_list: bool,
     after: Vec<u32>,
     memory: Vec<CapturedMemory>,
     pattern: Vec<u8>,
@@ -255,6 +259,7 @@ unsafe extern "system" fn see(to: *mut c_void, command: *const CapturedCommand) 
         Seen {
             kind: command.kind,
             is_work: command.is_work != 0,
+            has_list: command.has_list != 0,
             after: after.to_vec(),
             memory: memory.to_vec(),
             pattern: pattern.to_vec(),
@@ -359,9 +364,10 @@ impl Known<'_> {
             self.kernels.insert(seen.kernel.addr(), kernel.clone());
             kernel
         };
-        let name = || kernel.name().to_owned();
+        let (name, own) = (|| kernel.name().to_owned(), kernel.num_args() as usize);
         let mut arguments = Vec::new();
-        for (index, argument) in seen.arguments.into_iter().enumerate() {
+        // Hidden ones come behind, and clgraph sets them itself.
+        for (index, argument) in seen.arguments.into_iter().take(own).enumerate() {
             arguments.push(match argument {
                 SeenArgument::Bytes(bytes) => CapturedValue::Bytes(bytes),
                 // SAFETY: the caller's promise.
@@ -378,10 +384,11 @@ impl Known<'_> {
                 SeenArgument::Unknown => return Err(Fault::Unknown { kernel: name(), index }),
             });
         }
-        if arguments.len() < kernel.num_args() as usize {
+        if arguments.len() < own {
             return Err(Fault::Unknown { kernel: name(), index: arguments.len() });
         }
-        if seen.has_exec_info {
+        // Of a program with device globals, the call was clgraph's: its kernel objects are told of the globals.
+        if seen.has_exec_info && !kernel.has_globals() {
             // Only the layer's kernel object was told by clSetKernelExecInfo which memory it reaches.
             let memory = arguments.into_iter().filter_map(|argument| match argument {
                 CapturedValue::Memory(region) => Some((region, true)),
@@ -424,7 +431,7 @@ impl Known<'_> {
         let region = match unsafe { Buffer::<u8>::from_raw(self.queue, raw) } {
             Err(Error::Memory(MemoryError::NotABuffer { .. })) => {
                 // SAFETY: as above.
-                unsafe { Image::from_raw(self.queue, raw) }?.region()
+                unsafe { Image::of_raw(self.queue.context(), raw, true) }?.region()
             }
             Err(Error::Memory(MemoryError::HostMemory { .. })) => {
                 // SAFETY: as above: the memory outlives all commands.

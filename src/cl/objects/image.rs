@@ -317,7 +317,13 @@ impl Image {
     /// # Safety
     /// `raw` is null or a live memory object.
     pub unsafe fn from_raw(context: &impl InContext, raw: cl_mem) -> Result<Self> {
-        let context = context.context();
+        // SAFETY: the caller's promise.
+        unsafe { Self::of_raw(context.context(), raw, false) }
+    }
+
+    /// # Safety
+    /// `raw` is null or a live memory object. With `host_memory_lives`, memory of the host that it uses lives as long as it may be used.
+    pub(in crate::cl) unsafe fn of_raw(context: &Context, raw: cl_mem, host_memory_lives: bool) -> Result<Self> {
         // SAFETY: the caller's promise.
         let handle: Handle<MemKind> = unsafe { Handle::from_borrowed(raw) }?;
         let core = Core::get()?;
@@ -330,7 +336,7 @@ impl Image {
         }
         let flags: u64 = info::value("clGetMemObjectInfo", ask!(core, clGetMemObjectInfo, raw, CL_MEM_FLAGS))?;
         let parent = mem(raw, CL_MEM_ASSOCIATED_MEMOBJECT)?;
-        if flags & CL_MEM_USE_HOST_PTR != 0 && parent == 0 {
+        if flags & CL_MEM_USE_HOST_PTR != 0 && parent == 0 && !host_memory_lives {
             let (what, flag) = ("image", "CL_MEM_USE_HOST_PTR");
             let instead = "make the image without the flag, or copy it to another image";
             return Err(MemoryError::HostMemory { what, flag, instead }.into());

@@ -8,6 +8,7 @@ use crate::error::{BuildCause, BuildError, Result};
 use crate::graph::edit::change::other_kind;
 use crate::graph::nodes::launch::{BoundArgument, Launch};
 use crate::graph::nodes::range::Extent;
+use crate::graph::nodes::request::ByHandle;
 use crate::graph::tables::Tables;
 use crate::graph::{After, Graph};
 use crate::handles::Node;
@@ -61,6 +62,17 @@ impl Graph {
             if given.args.len() != from + 1 {
                 let why = format!("{} arguments were given: give the one that is to be replaced", given.args.len());
                 return Err(BuildCause::Replace { node, why });
+            }
+            let is_image = |arg: &Arg<ByHandle>| match arg {
+                Arg::Memory((region, _)) => region.mem.image().is_some(),
+                _ => false,
+            };
+            if is_image(&launch.args[index]) != is_image(&given.args[from]) {
+                let (old, new) = (launch.args[index].what(), given.args[from].what());
+                return Err(BuildCause::Replace {
+                    node,
+                    why: format!("its argument {index} is {old}, but {new} was given"),
+                });
             }
             launch.change(index, given, as_before);
             Ok(launch)

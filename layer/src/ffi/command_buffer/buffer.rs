@@ -125,6 +125,8 @@ pub(super) struct Recorded {
     pub(super) commands: Vec<Arc<Command>>,
     /// For each command, those that it runs after.
     pub(super) after: Vec<Arc<[u32]>>,
+    /// For each command, whether it was given a wait list.
+    pub(super) has_list: Vec<bool>,
     /// When these are done, all are.
     pub(super) leaves: Arc<[u32]>,
 }
@@ -272,6 +274,7 @@ impl Buffer {
         let place = recorded.commands.len();
         recorded.commands.push(Arc::new(command));
         recorded.after.push(after.into());
+        recorded.has_list.push(!waits.is_empty());
         let point = contents.points.add();
         if !tail.point.is_null() {
             // SAFETY: the caller's promise.

@@ -201,24 +201,22 @@ unsafe fn elsewhere(name: &'static str, count: cl_uint, list: *const cl_event) -
     None
 }
 
-/// A call that waits for a queue. In relaxed captures it returns at once.
-pub(super) fn wait_for_queue(queue: cl_command_queue, name: &'static str) -> Option<cl_int> {
+/// A call that waits for a queue, or sends what it has. The driver does it, for what was enqueued before the capture; a strict capture is
+/// spoilt by a wait.
+pub(super) fn queue(queue: cl_command_queue, waits: bool, name: &'static str) -> Option<cl_int> {
     if !is_active() {
         return None;
     }
     let capture = find(queue)?;
     let mut progress = capture.progress();
-    (!progress.is_over).then(|| progress.state.wait(capture.mode, name))
-}
-
-/// A call that sends what a queue has: a capture has nothing to send.
-pub(super) fn send_queue(queue: cl_command_queue) -> Option<cl_int> {
-    if !is_active() {
+    if progress.is_over {
         return None;
     }
-    let capture = find(queue)?;
-    let progress = capture.progress();
-    (!progress.is_over).then(|| progress.state.check().err().unwrap_or(CL_SUCCESS))
+    if waits {
+        Some(progress.state.wait(capture.mode, name)).filter(|status| *status != CL_SUCCESS)
+    } else {
+        progress.state.check().err()
+    }
 }
 
 /// Whether an event is one of a capture that goes on.

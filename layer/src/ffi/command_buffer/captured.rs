@@ -262,17 +262,12 @@ unsafe extern "system" fn clWaitForEvents(count: cl_uint, list: *const cl_event)
     }
 }
 
-/// Declares wrappers of functions that send or wait for what a queue has. In a capture there is nothing to send.
+/// Declares wrappers of functions that send or wait for what a queue has.
 macro_rules! queues {
     ($( $place:literal $name:ident $waits:literal; )*) => {
         $(
             unsafe extern "system" fn $name(queue: cl_command_queue) -> cl_int {
-                let taken = if $waits {
-                    capture::wait_for_queue(queue, stringify!($name))
-                } else {
-                    capture::send_queue(queue)
-                };
-                if let Some(status) = taken {
+                if let Some(status) = capture::queue(queue, $waits, stringify!($name)) {
                     return status;
                 }
                 type Function = unsafe extern "system" fn(cl_command_queue) -> cl_int;

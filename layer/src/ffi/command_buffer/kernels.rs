@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::ffi::{c_char, c_void};
 use std::ptr;
 use std::slice;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use opencl_sys::{
@@ -99,6 +99,14 @@ fn known() -> MutexGuard<'static, Option<Known>> {
 /// The program may record commands from now on.
 pub(super) fn begin() {
     let _ = STATE.compare_exchange(OFF, ON, Ordering::AcqRel, Ordering::Relaxed);
+}
+
+/// An object that arguments can be was made when nothing was looked at.
+static MADE_BEFORE: AtomicBool = AtomicBool::new(false);
+
+/// Whether eight bytes that are no object's handle may be one all the same: of an object that was made before anything was looked at.
+pub(super) fn may_not_know(bytes: &[u8]) -> bool {
+    MADE_BEFORE.load(Ordering::Relaxed) && bytes.iter().any(|byte| *byte != 0)
 }
 
 /// The program gets a driver's function that sets arguments. Returns the layer's in its place, which sees what it sets; or the same,
@@ -441,7 +449,9 @@ macro_rules! makes_objects {
                 let Some(function) = (unsafe { next::<Function>($place) }) else { return ptr::null_mut() };
                 // SAFETY: rule V.
                 let object = unsafe { function($($arg,)* status) };
-                if is_on() && !object.is_null() {
+                if !is_on() {
+                    MADE_BEFORE.store(true, Ordering::Relaxed);
+                } else if !object.is_null() {
                     let made = Object { references: 1, is_sampler: $is_sampler };
                     quietly(|| known().get_or_insert_default().objects.insert(object.addr(), made));
                 }

@@ -50,6 +50,12 @@ macro_rules! owned {
                 pub(super) fn raw(&self) -> $handle {
                     self.0.as_ptr()
                 }
+
+                /// Where the handle is, as bytes.
+                #[allow(dead_code)] // of two types
+                pub(super) fn bytes(&self) -> *const std::ffi::c_void {
+                    (&raw const self.0).cast()
+                }
             }
 
             impl Drop for $name {

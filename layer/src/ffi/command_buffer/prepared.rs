@@ -30,6 +30,18 @@ pub(super) struct Prepared {
     pub(super) facts: launch::Kernel,
 }
 
+impl Prepared {
+    /// Returns what the arguments take.
+    pub(super) fn kinds(&self) -> Checked<&[Kind]> {
+        if let Some(kinds) = self.kinds.get() {
+            return Ok(kinds);
+        }
+        // SAFETY: a kernel that is held.
+        let kinds = unsafe { query::arguments(self.named.raw()) }?;
+        Ok(self.kinds.get_or_init(|| kinds))
+    }
+}
+
 /// Makes a kernel with the same arguments. Those without a value are set again: PoCL 3.1 reads beyond what it has
 /// cloned of a work-group's own memory.
 ///

@@ -15,8 +15,9 @@ use opencl_sys::{
     CL_KERNEL_NUM_ARGS, CL_KERNEL_PROGRAM, CL_KERNEL_WORK_GROUP_SIZE, CL_MEM_ASSOCIATED_MEMOBJECT, CL_MEM_CONTEXT,
     CL_MEM_FLAGS, CL_MEM_HOST_NO_ACCESS, CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY, CL_MEM_IMMUTABLE_EXT,
     CL_MEM_OBJECT_BUFFER, CL_MEM_OBJECT_IMAGE1D_ARRAY, CL_MEM_OBJECT_IMAGE2D_ARRAY, CL_MEM_OBJECT_IMAGE3D,
-    CL_MEM_OBJECT_PIPE, CL_MEM_OFFSET, CL_MEM_SIZE, CL_MEM_TYPE, CL_PROGRAM_BUILD_OPTIONS, CL_PROGRAM_SOURCE,
-    CL_SUCCESS, cl_bool, cl_device_id, cl_event, cl_int, cl_kernel, cl_mem, cl_program, cl_uint, cl_ulong,
+    CL_MEM_OBJECT_PIPE, CL_MEM_OFFSET, CL_MEM_SIZE, CL_MEM_TYPE, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES,
+    CL_PROGRAM_BUILD_OPTIONS, CL_PROGRAM_SOURCE, CL_SUCCESS, cl_bool, cl_device_id, cl_event, cl_int, cl_kernel,
+    cl_mem, cl_program, cl_uint, cl_ulong,
 };
 
 use super::calls::{self, Query, number};
@@ -260,30 +261,33 @@ unsafe fn is_uniform(kernel: cl_kernel, device: cl_device_id) -> bool {
     options.contains("-cl-uniform-work-group-size") || has_source && !may_differ
 }
 
-/// Returns what a kernel's arguments take.
+/// Returns what a kernel's arguments take. Programs of binaries, and some drivers, tell nothing; a lack of memory is told.
 ///
 /// # Safety
 /// It is a kernel.
-pub(super) unsafe fn arguments(kernel: cl_kernel) -> Vec<Kind> {
+pub(super) unsafe fn arguments(kernel: cl_kernel) -> Checked<Vec<Kind>> {
     // SAFETY: a kernel.
-    let count = unsafe { one::<_, cl_uint>(calls::clGetKernelInfo, kernel, CL_KERNEL_NUM_ARGS) };
-    (0..count.unwrap_or(0))
+    let count: cl_uint = unsafe { one(calls::clGetKernelInfo, kernel, CL_KERNEL_NUM_ARGS) }?;
+    (0..count)
         .map(|index| {
             let ask = |name, size, value, size_ret| {
                 // SAFETY: a kernel, and room for the size.
-                unsafe { calls::clGetKernelArgInfo(kernel, index, name, size, value, size_ret) }
+                match unsafe { calls::clGetKernelArgInfo(kernel, index, name, size, value, size_ret) } {
+                    CL_SUCCESS => Ok(true),
+                    status @ (CL_OUT_OF_RESOURCES | CL_OUT_OF_HOST_MEMORY) => Err(status),
+                    _ => Ok(false),
+                }
             };
             let (mut space, mut size) = (0 as cl_uint, 0);
             let of = CL_KERNEL_ARG_ADDRESS_QUALIFIER;
-            let has_space = ask(of, size_of_val(&space), (&raw mut space).cast(), ptr::null_mut()) == CL_SUCCESS;
-            let has_name = ask(CL_KERNEL_ARG_TYPE_NAME, 0, ptr::null_mut(), &raw mut size) == CL_SUCCESS;
+            let has_space = ask(of, size_of_val(&space), (&raw mut space).cast(), ptr::null_mut())?;
+            let has_name = ask(CL_KERNEL_ARG_TYPE_NAME, 0, ptr::null_mut(), &raw mut size)?;
             let mut name = vec![0_u8; size];
-            // Programs of binaries, and some drivers, tell nothing.
             if !has_space
                 || !has_name
-                || ask(CL_KERNEL_ARG_TYPE_NAME, size, name.as_mut_ptr().cast(), ptr::null_mut()) != CL_SUCCESS
+                || !ask(CL_KERNEL_ARG_TYPE_NAME, size, name.as_mut_ptr().cast(), ptr::null_mut())?
             {
-                return Kind::Any;
+                return Ok(Kind::Any);
             }
             let space = match space {
                 CL_KERNEL_ARG_ADDRESS_GLOBAL | CL_KERNEL_ARG_ADDRESS_CONSTANT => Space::Global,
@@ -291,7 +295,7 @@ pub(super) unsafe fn arguments(kernel: cl_kernel) -> Vec<Kind> {
                 _ => Space::Private,
             };
             let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-            Kind::of(space, &String::from_utf8_lossy(name))
+            Ok(Kind::of(space, &String::from_utf8_lossy(name)))
         })
         .collect()
 }

@@ -115,8 +115,7 @@ unsafe fn changed(buffer: &Buffer, old: &Launch, config: &cl_mutable_dispatch_co
 unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch_config_khr) -> Checked<Prepared> {
     let mut values = old.values.map(|object| object.again().ok());
     let mut has_exec_info = old.has_exec_info;
-    // SAFETY: a kernel that is held.
-    let kinds = old.kinds.get_or_init(|| unsafe { query::arguments(old.named.raw()) });
+    let kinds = old.kinds()?;
     let kind_of = |index: cl_uint| kinds.get(index as usize).copied().ok_or(CL_INVALID_ARG_INDEX);
     // SAFETY: live kernels, and values of the program's.
     let kernel = unsafe {

@@ -14,11 +14,12 @@ use super::buffer::{self, Buffer, QueueFacts};
 use super::capture::{self, Waits};
 use super::command::Command;
 use super::enqueue::Alone;
-use super::kernels::Kept;
+use super::kernels::{self, Kept};
 use super::owned::Memory;
+use super::prepared::Prepared;
 use super::{enter, query};
-use crate::command_buffer::arguments::Value;
-use crate::command_buffer::ensure;
+use crate::command_buffer::arguments::{Kind, Value};
+use crate::command_buffer::{Checked, ensure};
 
 const VERSION: cl_uint = 1;
 
@@ -44,6 +45,9 @@ struct Use {
 struct Captured {
     kind: cl_uint,
     is_work: cl_uint,
+    has_list: cl_uint,
+    has_exec_info: cl_uint,
+    dimensions: cl_uint,
     after: *const cl_uint,
     after_count: usize,
     memory: *const Use,
@@ -51,8 +55,6 @@ struct Captured {
     pattern: *const c_void,
     pattern_size: usize,
     kernel: cl_kernel,
-    has_exec_info: cl_uint,
-    dimensions: cl_uint,
     offset: [usize; 3],
     global: [usize; 3],
     local: [usize; 3],
@@ -96,8 +98,30 @@ pub(super) extern "system" fn table(version: cl_uint) -> *const c_void {
     if version == VERSION { (&raw const TABLE).cast() } else { ptr::null() }
 }
 
-fn argument(value: &Value<Kept>) -> Argument {
+/// What is known of a kernel's arguments. What the source says of them decides what eight bytes are.
+fn arguments(prepared: &Prepared) -> Checked<Vec<Argument>> {
+    let kinds = prepared.kinds()?;
+    let values = prepared.values.list().iter().enumerate();
+    Ok(values.map(|(at, value)| argument(kinds.get(at).copied().unwrap_or(Kind::Any), value)).collect())
+}
+
+fn argument(kind: Kind, value: &Value<Kept>) -> Argument {
+    let is_memory = matches!(kind, Kind::Buffer | Kind::Image);
+    let is_handle = |bytes: &[u8]| bytes.len() == size_of::<usize>();
     let (kind, size, value) = match value {
+        // A pointer to a handle that is null.
+        Value::Bytes(bytes) if is_memory && bytes.iter().all(|byte| *byte == 0) => (4, bytes.len(), ptr::null()),
+        // A handle that was not seen to be made; or, if the source says nothing, perhaps one.
+        Value::Bytes(bytes) if is_memory || kind == Kind::Any && is_handle(bytes) && kernels::may_not_know(bytes) => {
+            (0, 0, ptr::null())
+        }
+        // A number that is the handle of an object by chance.
+        Value::Object(Kept::Memory(memory)) if matches!(kind, Kind::Value(_)) => {
+            (1, size_of::<cl_mem>(), memory.bytes())
+        }
+        Value::Object(Kept::Sampler(sampler)) if matches!(kind, Kind::Value(_)) => {
+            (1, size_of::<cl_mem>(), sampler.bytes())
+        }
         Value::Missing | Value::Unknown => (0, 0, ptr::null()),
         Value::Bytes(bytes) => (1, bytes.len(), bytes.as_ptr().cast()),
         Value::Object(Kept::Memory(memory)) => (2, size_of::<cl_mem>(), memory.raw().cast_const()),
@@ -141,18 +165,19 @@ fn memory(command: &Command) -> Vec<Use> {
 
 /// # Safety
 /// `each` is as the header says.
-unsafe fn tell(command: &Command, after: &[u32], each: Each, data: *mut c_void) -> cl_int {
+unsafe fn tell(command: &Command, (after, has_list): (&[u32], bool), each: Each, data: *mut c_void) -> Checked {
     let memory = memory(command);
     let (pattern, pattern_size) = match command {
         Command::FillBuffer { pattern, pattern_size, .. } => (pattern.0.as_ptr().cast(), *pattern_size),
         _ => (ptr::null(), 0),
     };
     let launch = if let Command::Launch(launch) = command { Some(launch) } else { None };
-    let arguments: Vec<_> = launch.iter().flat_map(|of| of.prepared.values.list()).map(argument).collect();
+    let arguments = launch.map(|of| arguments(&of.prepared)).transpose()?.unwrap_or_default();
     let range = launch.map(|of| of.range);
     let captured = Captured {
         kind: command.kind(),
         is_work: cl_uint::from(command.is_work()),
+        has_list: cl_uint::from(has_list),
         after: after.as_ptr(),
         after_count: after.len(),
         memory: memory.as_ptr(),
@@ -169,7 +194,8 @@ unsafe fn tell(command: &Command, after: &[u32], each: Each, data: *mut c_void) 
         argument_count: arguments.len(),
     };
     // SAFETY: the caller's promise; all that is pointed to outlives the call.
-    unsafe { each(data, &raw const captured) }
+    let status = unsafe { each(data, &raw const captured) };
+    ensure(status == CL_SUCCESS, status)
 }
 
 /// # Safety
@@ -178,10 +204,10 @@ unsafe extern "system" fn visit(buffer: cl_command_buffer_khr, each: Option<Each
     enter(|| {
         let each = each.ok_or(CL_INVALID_VALUE)?;
         let recorded = Buffer::find(buffer)?.executable()?;
-        for (command, after) in recorded.commands.iter().zip(&recorded.after) {
+        let order = recorded.after.iter().zip(&recorded.has_list);
+        for (command, (after, has_list)) in recorded.commands.iter().zip(order) {
             // SAFETY: the caller's function.
-            let status = unsafe { tell(command, after, each, data) };
-            ensure(status == CL_SUCCESS, status)?;
+            unsafe { tell(command, (after, *has_list), each, data) }?;
         }
         Ok(())
     })
@@ -226,6 +252,6 @@ unsafe extern "system" fn enqueue(
 /// The structs of version 1 stay as they are.
 const _: () = {
     assert!(size_of::<Argument>() == 3 * size_of::<usize>() && size_of::<Use>() == 4 * size_of::<usize>());
-    assert!(size_of::<usize>() != 8 || size_of::<Captured>() == 20 * 8);
+    assert!(size_of::<usize>() != 8 || size_of::<Captured>() == 21 * 8);
     assert!(size_of::<Table>() == 7 * size_of::<usize>());
 };

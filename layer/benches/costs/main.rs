@@ -1,8 +1,9 @@
 //! What calls and command buffers cost, with the layer and without it: `cargo bench --package clgraph-layer`.
 //! `./ci/with DRIVER -- target/release/deps/costs-...` does it on another driver.
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../../tests/common/mod.rs"]
 mod common;
+mod submissions;
 
 use std::process::Command;
 
@@ -11,6 +12,9 @@ use common::{SERVES, compiled, layer, run};
 fn main() {
     if !cfg!(target_os = "linux") {
         return;
+    }
+    if std::env::args().any(|argument| argument == "submissions") {
+        return submissions::compare();
     }
     let program = compiled("costs.c", &["-l:libOpenCL.so.1"]);
     for serves in [None, Some("never"), Some("always")] {
@@ -25,4 +29,8 @@ fn main() {
             println!("  {line}");
         }
     }
+    let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
+    command.arg("submissions").env("OPENCL_LAYERS", layer()).env(SERVES, "always");
+    println!("captured kernels as a command buffer and as a graph of clgraph, microseconds (medians of 101 rounds):");
+    print!("{}", run(&mut command).out);
 }
