@@ -250,6 +250,12 @@ pub(crate) fn rounds_otherwise_in_fused_kernels(caps: &Caps) -> Option<&'static 
     (driver(caps) == Driver::IntelCpu).then_some(&["rsqrt", "native_", "half_"])
 }
 
+/// PoCL on a CPU (7.1): in a work-group of one work-item, what stands before a loop of a kernel is run twice if another kernel calls that
+/// one under a condition.
+pub(crate) fn repeats_what_is_before_loops(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl && caps.driver_version.starts_with("7.")
+}
+
 /// PoCL on a CPU (3.1 to 7.1): a kernel with a barrier, or with a function that works on groups, is compiled wrongly if another
 /// kernel calls it under a condition: wrong results, or the process ends. One with local variables and no barrier too: groups
 /// that run at once share them. Calls without any of that are right.

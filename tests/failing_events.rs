@@ -402,3 +402,30 @@ fn on_an_out_of_order_queue_what_waits_for_an_event_ends_without_earlier_command
     held.set(0);
     earlier.wait().unwrap();
 }
+
+/// Rules S2, S9: the program can set the status of an event that it has, where that is one of clgraph's user events. Then the
+/// command is affected whose event it is, and nothing else: no driver gets such an event.
+#[test]
+fn an_event_that_the_program_sets_fails_its_own_command_alone() {
+    for out_of_order in [false, true] {
+        let bench = Bench::new();
+        let queue = bench.another_queue(out_of_order);
+        let (a, b) = (bench.buffer(&[0; LEN]), bench.buffer(&[0; LEN]));
+        let user = clgraph::UserEvent::new(&queue).unwrap();
+        let fill = queue.enqueue_fill_buffer(&a, &[1_u32], 0, 16, &[&user.event()]).unwrap();
+        queue.enqueue_barrier_with_wait_list(&[]).unwrap();
+        let graph = bench.graph();
+        graph.fill(&b, 7).add().unwrap();
+        let executable = graph.finalize(Finalize::new()).unwrap();
+        let run = executable.submit(&queue).unwrap();
+        // Most drivers have an event of a command there, which cannot be set.
+        let _ = opencl3::event::set_user_event_status(fill.raw().unwrap(), -5);
+        user.complete().unwrap();
+        run.wait().unwrap();
+        assert_eq!(bench.content(&b), [7; LEN]);
+        for queue in [&queue, &bench.another_queue(true), &bench.another_queue(false)] {
+            executable.submit(queue).unwrap().wait().unwrap();
+            queue.enqueue_fill_buffer(&b, &[1_u32], 0, 16, &[]).unwrap().wait().unwrap();
+        }
+    }
+}

@@ -110,6 +110,44 @@ fn turns_ahead_change_what_turns_of_the_host_change() {
     }
 }
 
+/// Rule K7: a kernel with a loop of its own, launched by one work-item, by one a group, and by several. PoCL 7.1 runs what is before the
+/// loop twice if another kernel calls it.
+#[test]
+fn kernels_with_loops_compute_the_same_ahead() {
+    let bench = Bench::new();
+    let source = "
+        kernel void work(global uint *to, uint rounds) {
+            size_t at = 4 * get_global_id(0);
+            to[at] = to[at] * 3 + 1;
+            uint x = to[at + 1];
+            for (uint i = 0; i < rounds; ++i) x = x * 1664525u + 1013904223u;
+            to[at + 1] = x;
+            to[at + 2] += 1;
+        }";
+    let work = Program::from_source(&bench.queue, source).unwrap().kernel("work").unwrap();
+    let count_down = kernel(&bench, "count_down");
+    for (range, group) in [(1, None), (1, Some(1)), (4, Some(1)), (4, Some(2)), (16, None)] {
+        let contents = [Loops::HostDecided, Loops::Ahead].map(|loops| {
+            let (left, data) = (bench.buffer(&[3]), bench.buffer(&[1; LEN]));
+            let body = bench.graph();
+            // SAFETY: a work-item touches four numbers of its own, and there are at most 16.
+            unsafe {
+                let launch = body.kernel(&work).read_write(&data).arg(5_u32).range(range);
+                group.into_iter().fold(launch, |launch, group: usize| launch.work_group(group)).add().unwrap();
+                body.kernel(&count_down).read_write(&left).range(1).add().unwrap();
+            }
+            let body = body.finalize(Finalize::new()).unwrap();
+            let graph = bench.graph();
+            graph.repeat_while(&left, &body).add().unwrap();
+            let executable = graph.finalize(Finalize::new().loops(loops)).unwrap();
+            executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+            bench.content(&data)
+        });
+        assert_eq!(contents[0], contents[1], "{range} by {group:?}");
+        assert_eq!(contents[0][..3], [40, contents[0][1], 4], "{range} by {group:?}");
+    }
+}
+
 /// Fills and copies go ahead as kernels, with any pattern and any place.
 #[test]
 fn fills_and_copies_ahead_write_the_same_bytes() {

@@ -37,6 +37,8 @@ pub(crate) struct Effects {
     pub(crate) may_wait: bool,
     /// Whether they may see how work-items are divided into groups.
     pub(crate) may_see_groups: bool,
+    /// Whether there are loops in the source.
+    pub(crate) may_loop: bool,
 }
 
 /// A macro of the source or of the build options.
@@ -93,6 +95,7 @@ impl Source {
                 effects.may_wait |= waits(word);
                 effects.may_wait |= LOCAL.contains(&word.as_str());
                 effects.may_see_groups |= effects.may_wait || divides(word);
+                effects.may_loop |= ["for", "while", "do", "goto"].contains(&word.as_str());
                 if seen.insert(word) {
                     open.push(word);
                 }

@@ -240,9 +240,15 @@ fn types_that_are_hidden_are_seen() {
 #[test]
 fn barriers_and_groups_are_seen_in_functions_and_macros() {
     let effects = |text: &str| {
-        let Effects { may_wait, may_see_groups } = read(text).unwrap().effects("f");
+        let Effects { may_wait, may_see_groups, .. } = read(text).unwrap().effects("f");
         (may_wait, may_see_groups)
     };
+    let loops = |text: &str| read(text).unwrap().effects("f").may_loop;
+    assert!(!loops("kernel void f(global int *a) { if (a[0]) a[1] = 2; } void h() { for (;;) {} }"));
+    assert!(loops(
+        "#define AGAIN while\nvoid h(global int *a) { AGAIN (a[0]) a[0]--; } kernel void f(global int *a) { h(a); }"
+    ));
+    assert!(loops("kernel void f(global int *a) { do a[0]--; while (a[0]); }"));
     assert_eq!(effects("kernel void f(global int *a) { a[get_global_id(0)] = 1; }"), (false, false));
     assert_eq!(effects("kernel void f(global int *a) { a[get_group_id(0)] = 1; }"), (false, true));
     assert_eq!(effects("kernel void f() { barrier(CLK_LOCAL_MEM_FENCE); }"), (true, true));

@@ -67,6 +67,11 @@ pub enum HostDecided {
         /// The kernel's name.
         kernel: String,
     },
+    /// A kernel has a loop, and its work-groups may have one work-item. Then the driver (PoCL 7.1) computes something else behind a guard.
+    OneItem {
+        /// The kernel's name.
+        kernel: String,
+    },
     /// The condition is in memory that may begin at any address, such as memory of the host. Kernels read whole words.
     Anywhere,
     /// The driver refused an object that turns ahead need.
@@ -87,6 +92,12 @@ impl fmt::Display for HostDecided {
             Self::Kernel { kernel, why } => write!(f, "kernel `{kernel}` cannot be guarded: {why}"),
             Self::Divided { kernel } => {
                 write!(f, "kernel `{kernel}` depends on work-groups, and its range has no local size")
+            }
+            Self::OneItem { kernel } => {
+                write!(
+                    f,
+                    "kernel `{kernel}` has a loop, which the driver compiles wrongly for work-groups of one work-item"
+                )
             }
             Self::Anywhere => f.write_str("its condition is in memory of the host, which may begin at any address"),
             Self::Driver => f.write_str("the driver refused an object that it needs"),

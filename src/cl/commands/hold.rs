@@ -41,9 +41,8 @@ pub(crate) fn hold(
     after.extend(&entered.gates());
     let (mut gate, id) = Gate::holding(queue.context(), after, has_tasks)?;
     if hold == Hold::Event && queue.is_held_apart() {
-        gate.hold_apart(queue);
         // Whoever has the handle can set its status.
-        let after_gate = gate.event().foreign();
+        let after_gate = gate.hold_apart(queue)?.foreign();
         return Ok(HeldQueue { entered, gate, id, after_gate });
     }
     let mut closed = Waits::NONE;

@@ -16,7 +16,7 @@ use crate::cl::completion::deferred_release::Closed;
 use crate::cl::completion::event_reaper;
 use crate::cl::completion::gates::{self, GateId, Gates};
 use crate::cl::completion::user_code::log_later;
-use crate::cl::objects::context::Context;
+use crate::cl::objects::context::{Context, InContext};
 use crate::cl::objects::handle::{EventKind, Handle};
 use crate::cl::objects::queue::DriverQueue;
 use crate::cl::query::info::{self, ask};
@@ -424,8 +424,8 @@ pub(crate) struct Gate {
     closed: Option<Closed>,
     /// See [`Gate::holding`].
     id: Option<GateId>,
-    /// See [`Gate::hold_apart`].
-    apart: Option<DriverQueue>,
+    /// See [`Gate::hold_apart`]: the queue, and the event that others have.
+    apart: Option<(DriverQueue, DriverEvent)>,
 }
 
 impl Gate {
@@ -480,10 +480,18 @@ impl Gate {
         &self.event
     }
 
-    /// Holds a queue without a command: see [`DriverQueue::is_held_apart`].
-    pub(in crate::cl) fn hold_apart(&mut self, queue: &DriverQueue) {
+    /// Holds a queue without a command: see [`DriverQueue::is_held_apart`]. Returns an event that is complete when the gate is open.
+    ///
+    /// It is another one than the gate's, because the program can have its handle and set its status, and barriers give the gate's to
+    /// the driver.
+    pub(in crate::cl) fn hold_apart(&mut self, queue: &DriverQueue) -> Result<DriverEvent> {
+        let theirs = Self::user_event(queue.context())?;
+        gates::made(theirs.raw().expose_provenance(), self.id);
+        let after = self.id.map_or_else(Gates::default, Gates::of);
         queue.add_apart(&self.event);
-        self.apart = Some(queue.clone());
+        let theirs = theirs.after(after);
+        self.apart = Some((queue.clone(), theirs.clone()));
+        Ok(theirs)
     }
 }
 
@@ -525,7 +533,13 @@ impl Drop for Gate {
         if let Some(id) = self.id {
             gates::open(id);
         }
-        if let Some(queue) = self.apart.take() {
+        if let Some((queue, theirs)) = self.apart.take() {
+            if let Ok(core) = Core::get()
+                && gates::ends(theirs.raw().addr())
+            {
+                // SAFETY: **live**; the event is a user event. It fails where the program has set the status before.
+                let _ = unsafe { (core.clSetUserEventStatus)(theirs.raw(), CL_COMPLETE) };
+            }
             queue.remove_apart(&self.event);
         }
         self.closed = None;

@@ -139,6 +139,12 @@ impl Kernel {
         known.is_none_or(|known| known.effects.may_see_groups)
     }
 
+    /// Returns whether the kernel may have loops.
+    pub(crate) fn may_loop(&self) -> bool {
+        let known = self.program().guarded().ok().and_then(|of| of.kernels.get(self.name())?.as_ref().ok());
+        known.is_none_or(|known| known.effects.may_loop)
+    }
+
     /// Returns clgraph's own kernels for loops, which the twin of the kernel's program has.
     pub(crate) fn loop_kernels(&self) -> Result<LoopKernels, NotGuarded> {
         let program = &self.program().guarded()?.program;

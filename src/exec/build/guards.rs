@@ -23,7 +23,7 @@ use crate::cl::objects::guarded::LoopKernels;
 use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::kernel_object::{KernelObject, KernelObjectError};
 use crate::cl::objects::queue::DriverQueue;
-use crate::command::{Arg, Command, ControlKind, Location, Translate};
+use crate::command::{Arg, Command, ControlKind, Grid, Location, Translate};
 use crate::error::{DriverError, DriverFault};
 use crate::exec::build::options::Loops;
 use crate::exec::build::values::{Objects, Resolver, Values, set_args};
@@ -34,6 +34,7 @@ use crate::handles::NodeKind;
 use crate::ir::{ById, NodeId, Span, ViewId};
 use crate::opencl_c::guard::STATE_WORDS;
 use crate::plan::{Flow, Plan, Step};
+use crate::quirks;
 use crate::report::loops::HostDecided;
 
 /// How the condition is latched.
@@ -45,6 +46,26 @@ pub(in crate::exec) struct Latch {
     pub(in crate::exec) begins: bool,
     /// Whether a turn follows.
     pub(in crate::exec) counts: bool,
+}
+
+/// Fails if a kernel would compute something else behind a guard, because of its work-groups.
+fn divides_rightly(of: &Kernel, grid: &Grid, device: &Device) -> Result<(), HostDecided> {
+    let kernel = || of.name().to_owned();
+    if grid.local.is_none() && of.may_see_groups() {
+        return Err(HostDecided::Divided { kernel: kernel() });
+    }
+    if quirks::repeats_what_is_before_loops(device.caps()) && may_have_groups_of_one(grid) && of.may_loop() {
+        return Err(HostDecided::OneItem { kernel: kernel() });
+    }
+    Ok(())
+}
+
+/// Whether a work-group may have one work-item. A driver that chooses takes a divisor of the range.
+fn may_have_groups_of_one(grid: &Grid) -> bool {
+    match grid.local {
+        Some(local) => local.iter().all(|size| *size == 1),
+        None => grid.global.iter().all(|size| !(2..=256).any(|divisor| size.is_multiple_of(divisor))),
+    }
 }
 
 /// The longest pattern of a fill that goes ahead, in bytes.
@@ -141,9 +162,7 @@ impl Guard {
             if let Some((kernel, grid)) = goes_ahead(tables, step)? {
                 let of = &tables.kernels[kernel.index()];
                 of.guarded(device).map_err(|why| not_guarded(of, &why))?;
-                if grid.local.is_none() && of.may_see_groups() {
-                    return Err(HostDecided::Divided { kernel: of.name().to_owned() });
-                }
+                divides_rightly(of, grid, device)?;
                 first.get_or_insert(of);
             }
         }
@@ -229,9 +248,7 @@ impl Guard {
             if !values.objects.0[index].as_ref().is_some_and(|object| object.is_guarded()) {
                 return Err(of.guarded(&values.device).err().map_or(HostDecided::Driver, |why| not_guarded(of, &why)));
             }
-            if grid.local.is_none() && of.may_see_groups() {
-                return Err(HostDecided::Divided { kernel: of.name().to_owned() });
-            }
+            divides_rightly(of, grid, &values.device)?;
         }
         Ok(condition)
     }
