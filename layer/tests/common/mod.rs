@@ -33,7 +33,10 @@ pub fn compiled(source: &str, libraries: &[&str]) -> PathBuf {
     headers.extend(shared.map(|header| folder.join(header)));
     let source = folder.join(source);
     let name = source.file_stem().unwrap().to_str().unwrap();
-    let program = layer().with_file_name(format!("clgraph-layer-{name}"));
+    // As ./ci/sanitize asks: the layer that they load is sanitized, too.
+    let sanitized = std::env::var_os("CLGRAPH_C_SANITIZED").is_some();
+    let kind = if sanitized { "-sanitized" } else { "" };
+    let program = layer().with_file_name(format!("clgraph-layer-{name}{kind}"));
     let time = |file: &Path| file.metadata().and_then(|data| data.modified()).ok();
     let is_older = |file: &Path| time(file) < time(&program);
     if time(&program).is_some() && is_older(&source) && headers.iter().all(|header| is_older(header)) {
@@ -43,6 +46,7 @@ pub fn compiled(source: &str, libraries: &[&str]) -> PathBuf {
     let thread = std::thread::current().id();
     let unfinished = program.with_extension(format!("{}-{thread:?}", std::process::id()));
     let mut command = Command::new("cc");
+    command.args(sanitized.then_some("-fsanitize=address"));
     command.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-g", "-pthread"]).arg(&source);
     let output =
         command.arg("-o").arg(&unfinished).args(libraries).output().unwrap_or_else(|error| panic!("cc: {error}"));
