@@ -7,14 +7,13 @@
 mod common;
 
 use std::ffi::c_void;
-use std::process::Command;
 use std::ptr;
 
 use clgraph::{
     Buffer, BuildCause, CaptureMode, Context, Error, Finalize, Graph, MemoryKind, NodeKind, Program, Queue,
     QueueProperties, RecordError, best_device,
 };
-use common::{REPORT, SERVES, layer};
+use common::in_a_process_with_layer as with_layer;
 use opencl3::command_queue as calls;
 use opencl3::kernel as kernels;
 use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_event, cl_kernel, cl_mem};
@@ -31,22 +30,6 @@ const SOURCE: &str = "
     kernel void tell(global uint *a, global uint *none, ulong number) {
         if (get_global_id(0) == 0) { a[0] = none == 0; a[1] = (uint)number; }
     }";
-
-/// Runs a test in a process that has the layer.
-fn with_layer(name: &str, test: impl FnOnce()) {
-    if std::env::var_os("OPENCL_LAYERS").is_some() {
-        return test();
-    }
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args([name, "--exact", "--nocapture"])
-        .env("OPENCL_LAYERS", layer())
-        .env(SERVES, "always")
-        .env_remove(REPORT);
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
-}
 
 struct World {
     queue: Queue,

@@ -1,9 +1,13 @@
 //! What libraries enqueue: CLBlast and clFFT, which ./ci/setup installs.
 #![cfg(target_os = "linux")]
+#![allow(unsafe_code)]
 
 mod common;
 
-use common::{compiled, plain, with_layer, without_layer};
+use std::ffi::c_void;
+
+use clgraph::{Buffer, Finalize, Graph, NodeKind, Queue};
+use common::{compiled, in_a_process_with_layer, plain, with_layer, without_layer};
 use expect_test::{Expect, expect};
 
 fn reports(operation: &str, expected: &Expect) {
@@ -46,4 +50,71 @@ fn captured_libraries_compute_what_they_compute_at_once() {
     ] {
         assert_eq!(with_layer(&program, &[of], None).out, said);
     }
+}
+
+/// `CLBlastSaxpy`: y = alpha * x + y.
+type Saxpy = unsafe extern "C" fn(
+    n: usize,
+    alpha: f32,
+    x: *mut c_void,
+    x_offset: usize,
+    x_step: usize,
+    y: *mut c_void,
+    y_offset: usize,
+    y_step: usize,
+    queue: *mut *mut c_void,
+    event: *mut *mut c_void,
+) -> i32;
+
+/// Rule L3: a library's kernel is a node of a graph, between others that use the same memory, and gets other memory by its argument.
+#[test]
+fn a_librarys_kernels_become_nodes() {
+    in_a_process_with_layer("a_librarys_kernels_become_nodes", || {
+        let queue = Queue::new(&clgraph::best_device().unwrap()).unwrap();
+        // SAFETY: CLBlast's function with its type (clblast_c.h).
+        let saxpy = unsafe {
+            let library = libc::dlopen(c"libclblast.so.1".as_ptr(), libc::RTLD_NOW);
+            assert!(!library.is_null(), "./ci/setup installs CLBlast");
+            std::mem::transmute::<*mut c_void, Saxpy>(libc::dlsym(library, c"CLBlastSaxpy".as_ptr()))
+        };
+        const LEN: usize = 1024;
+        let buffer = |value: f32| Buffer::from_slice(&queue, &[value; LEN]).unwrap();
+        let (x, other, y) = (buffer(3.0), buffer(50.0), buffer(0.0));
+        let add = |alpha: f32| {
+            let mut raw = queue.raw();
+            // SAFETY: live buffers of that length, and a live queue.
+            let status = unsafe { saxpy(LEN, alpha, x.raw(), 0, 1, y.raw(), 0, 1, &raw mut raw, std::ptr::null_mut()) };
+            assert_eq!(status, 0);
+        };
+        // It compiles at the first call.
+        add(1.0);
+        queue.finish().unwrap();
+        let graph = Graph::new(&queue).unwrap();
+        graph.fill(&y, 10.0_f32).add().unwrap();
+        // SAFETY: CLBlast's kernels stay in the memory that they are given.
+        let captured = unsafe {
+            graph.capture(&queue, || {
+                add(2.0);
+                Ok(())
+            })
+        };
+        let node = *captured.unwrap().nodes.last().unwrap();
+        assert_eq!(graph.kind(node).unwrap(), NodeKind::Kernel);
+        let result = graph.read(&y).add().unwrap();
+        let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+        for _ in 0..2 {
+            let run = executable.submit(&queue).unwrap();
+            run.wait().unwrap();
+            assert_eq!(*run.get(&result).unwrap(), [16.0; LEN]);
+        }
+        let memory: Vec<u32> = (0..graph.kernel_of(node).unwrap().num_args()).collect();
+        // Of its arguments, the first that takes memory is x.
+        // SAFETY: memory of the same size.
+        let took = memory.into_iter().find(|index| unsafe { graph.set_arg(node, *index as usize, &other) }.is_ok());
+        assert!(took.is_some(), "{:?}", graph.kernel_of(node));
+        executable.update(&node).unwrap();
+        let run = executable.submit(&queue).unwrap();
+        run.wait().unwrap();
+        assert_eq!(*run.get(&result).unwrap(), [110.0; LEN]);
+    });
 }

@@ -95,3 +95,19 @@ pub fn plain(report: &str) -> String {
     }
     plain
 }
+
+/// Runs a test of this program in a process of its own that has the layer.
+pub fn in_a_process_with_layer(name: &str, test: impl FnOnce()) {
+    if std::env::var_os("OPENCL_LAYERS").is_some() {
+        return test();
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args([name, "--exact", "--nocapture"])
+        .env("OPENCL_LAYERS", layer())
+        .env(SERVES, "always")
+        .env_remove(REPORT);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
