@@ -3,16 +3,20 @@
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
+#[cfg(target_os = "linux")]
 mod submissions;
 
-use std::process::Command;
-
-use common::{SERVES, compiled, layer, run};
-
 fn main() {
-    if !cfg!(target_os = "linux") {
-        return;
-    }
+    #[cfg(target_os = "linux")]
+    costs();
+}
+
+#[cfg(target_os = "linux")]
+fn costs() {
+    use std::process::Command;
+
+    use common::{SERVES, compiled, layer, run};
+
     if std::env::args().any(|argument| argument == "submissions") {
         return submissions::compare();
     }
