@@ -57,7 +57,7 @@ typedef enum clg_status {
 typedef enum clg_capture_mode {
     // A call that waits fails, and spoils the capture.
     CLG_CAPTURE_STRICT = 0,
-    // clFinish, and waits for events of captured commands, return at once, and nothing has run.
+    // clFinish, and waits for events of captured commands, do not wait for captured commands, of which nothing has run.
     CLG_CAPTURE_RELAXED = 1,
 } clg_capture_mode;
 

@@ -1555,16 +1555,17 @@ public:
     // names the call.
     template <class Calls> std::vector<node> capture(const queue &on, Calls &&calls, clg_capture_mode mode = CLG_CAPTURE_STRICT) const {
         detail::check(clg_graph_begin_capture(raw_, on.raw(), mode));
+        std::vector<node> nodes;
+        std::size_t count = 0;
         try {
             std::forward<Calls>(calls)();
+            detail::check(clg_queue_captured(on.raw(), &count));
+            nodes.resize(count);
         } catch (...) {
             // If the capture is spoilt, this says so.
             detail::check(clg_queue_drop_capture(on.raw()));
             throw;
         }
-        std::size_t count = 0;
-        detail::check(clg_queue_captured(on.raw(), &count));
-        std::vector<node> nodes(count);
         const clg_status status = clg_graph_end_capture(raw_, on.raw(), count, nodes.data(), &count);
         if (status != CLG_SUCCESS) {
             const error failed(status, clg_last_cl_status(), clg_last_error());

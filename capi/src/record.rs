@@ -87,7 +87,7 @@ pub unsafe extern "C" fn clg_graph_end_all_recording(graph: clg_graph, ended: *m
 pub enum clg_capture_mode {
     /// A call that waits fails, and spoils the capture.
     CLG_CAPTURE_STRICT = 0,
-    /// clFinish, and waits for events of captured commands, return at once, and nothing has run.
+    /// clFinish, and waits for events of captured commands, do not wait for captured commands, of which nothing has run.
     CLG_CAPTURE_RELAXED = 1,
 }
 
@@ -147,15 +147,18 @@ pub unsafe extern "C" fn clg_graph_end_capture(
 ) -> clg_status {
     enter(|| {
         let (graph, queue) = (handle::get::<Graph>(graph.addr())?, handle::get::<Queue>(queue.addr())?);
+        // SAFETY: **caller**.
+        let number = unsafe { pointers::target("count", count) }?;
+        // SAFETY: **caller**.
+        unsafe { pointers::target("nodes", nodes) }?;
         let captured = queue.captured()?.unwrap_or(0);
         if !nodes.is_null() && room < captured {
             return Err(Failure::invalid(format!("there are {captured} nodes, and there is room for {room}")));
         }
         // SAFETY: **caller**: the promise of this function.
         let captured = unsafe { graph.end_capture(&queue) }?;
-        // SAFETY: **caller**.
-        if let Some(count) = unsafe { pointers::target("count", count) }? {
-            count.set(captured.len());
+        if let Some(number) = number {
+            number.set(captured.len());
         }
         if !nodes.is_null() {
             // Another thread may have enqueued more meanwhile: those nodes are in the graph.

@@ -66,7 +66,7 @@ type Saxpy = unsafe extern "C" fn(
     event: *mut *mut c_void,
 ) -> i32;
 
-/// Rule L3: a library's kernel is a node of a graph, between others that use the same memory, and gets other memory by its argument.
+/// Rules L3, X6: a library's kernel is a node of a graph, between others that use the same memory, and gets other memory by its argument.
 #[test]
 fn a_librarys_kernels_become_nodes() {
     in_a_process_with_layer("a_librarys_kernels_become_nodes", || {

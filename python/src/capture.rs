@@ -19,7 +19,7 @@ use crate::queue::Queue;
 /// `OPENCL_LAYERS=libclgraph_layer.so`, and with `CLGRAPH_LAYER=always` where the driver has command buffers of its own.
 /// docs/layer.md says which calls can be captured. Those that wait cannot: warm libraries up before, and pass
 /// `is_blocking=False` to pyopencl's copies, whose events wait when they are dropped, so keep them until the block has ended.
-/// With `relaxed=True`, `finish` and waits for captured events return at once. Memory and kernels are known if they were
+/// With `relaxed=True`, `finish` and waits for captured events do not wait for captured commands. Memory and kernels are known if they were
 /// made after `import clgraph`.
 ///
 /// If a call has spoilt the capture, the end of the block raises InvalidError that names the call. An exception ends the

@@ -1,10 +1,12 @@
 //! Captures: what a library enqueues on the C handle of a queue becomes nodes of a graph. clgraph's layer sees the calls.
 
-use crate::cl::commands::capture::{self, Captured as Command, CapturedBuffer, CapturedLaunch, CapturedValue, What};
+use crate::cl::commands::capture::{
+    self, Captured as Command, CapturedBuffer, CapturedLaunch, CapturedValue, Fault, What,
+};
 use crate::cl::memory::region::Region;
 use crate::cl::objects::kernel::Space;
 use crate::command::Arg;
-use crate::error::{BuildCause, BuildError, RecordError, Result};
+use crate::error::{BuildCause, BuildError, ErrorKind, RecordError, Result};
 use crate::graph::nodes::fill::Fill;
 use crate::graph::nodes::launch::Launch;
 use crate::graph::nodes::request::{Request, Target};
@@ -46,7 +48,7 @@ impl Graph {
     /// captured, and what spoils a capture. Warm a library up before: its first call compiles, and often waits.
     ///
     /// Kernels, copies and fills of buffers become nodes as if they were recorded ([`record`](Self::record)); other
-    /// commands become [native commands](NativeCommand). They run in the order of the queue, or, if it is out of order, of
+    /// commands, and kernels that are given addresses (SVM, USM), become [native commands](NativeCommand). They run in the order of the queue, or, if it is out of order, of
     /// the events and barriers, and come after what the queue has recorded into the graph before. Other nodes that use the same
     /// buffers and images wait for them, and they for those: a kernel reads and writes each memory object that it is given, unless
     /// its parameter or the object's flags allow less. **Memory with an address (SVM and USM) is not tracked**: give an edge to
@@ -70,6 +72,9 @@ impl Graph {
     /// - the host memory that captured reads write to, and that buffers were made of (`CL_MEM_USE_HOST_PTR`), is there, and
     ///   nothing else uses it while a submission runs;
     /// - nothing builds the programs of the kernels again.
+    ///
+    /// Until the capture has ended, no other thread uses the queue, and `code` gives no commands to it by clgraph: they would be
+    /// captured, too, and what waits for them would find nothing done.
     ///
     /// ```no_run
     /// # fn library(_: *mut std::ffi::c_void) {}
@@ -153,7 +158,16 @@ impl Graph {
         let mut requests = Vec::with_capacity(commands.len());
         for (place, command) in commands.into_iter().enumerate() {
             let Command { name, after, has_list, what } = command;
-            let what = what.map_err(|why| RecordError::NotCapturable { place, what: name, why })?;
+            let what = match what {
+                Ok(what) => what,
+                // What the driver lacks for the moment is no fault of the command.
+                Err(Fault::Object(error)) if matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::Driver) => {
+                    return Err(error);
+                }
+                Err(fault) => {
+                    return Err(RecordError::NotCapturable { place, what: name, why: fault.to_string() }.into());
+                }
+            };
             let request = Taken::of(captured, place as u32, what);
             request
                 .check(&self.target())

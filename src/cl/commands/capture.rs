@@ -17,10 +17,8 @@ use opencl_sys::{
     CL_INVALID_OPERATION, CL_OUT_OF_HOST_MEMORY, CL_SUCCESS, cl_int, cl_kernel, cl_mem, cl_sampler, cl_uint, cl_ulong,
 };
 
-use crate::caps::MemoryKind;
 use crate::cl::check;
 use crate::cl::memory::region::{AsRegion, Region};
-use crate::cl::memory::typed::Memory;
 use crate::cl::objects::buffer::Buffer;
 use crate::cl::objects::context::InContext;
 use crate::cl::objects::image::Image;
@@ -123,7 +121,7 @@ pub(crate) struct Captured {
     pub(crate) after: Vec<u32>,
     /// Whether it had a wait list.
     pub(crate) has_list: bool,
-    pub(crate) what: Result<What, String>,
+    pub(crate) what: Result<What, Fault>,
 }
 
 /// What a captured command does.
@@ -189,7 +187,7 @@ impl CapturedBuffer {
                 let (name, after, has_list) = (seen.name(), seen.after.clone(), seen.has_list);
                 // SAFETY: **captured**.
                 let what = unsafe { known.what(seen) };
-                Captured { name, after, has_list, what: what.map_err(|error| error.to_string()) }
+                Captured { name, after, has_list, what }
             })
             .collect())
     }
@@ -218,8 +216,7 @@ enum SeenArgument {
     Memory(cl_mem),
     Sampler(cl_sampler),
     Nothing(usize),
-    Pointer(*mut c_void),
-    IntelPointer(*mut c_void),
+    Address,
 }
 
 /// # Safety
@@ -252,8 +249,7 @@ unsafe extern "system" fn see(to: *mut c_void, command: *const CapturedCommand) 
             CL_CAPTURED_MEMORY_CLG => SeenArgument::Memory(argument.value.cast_mut()),
             CL_CAPTURED_SAMPLER_CLG => SeenArgument::Sampler(argument.value.cast_mut()),
             CL_CAPTURED_NOTHING_CLG => SeenArgument::Nothing(argument.size),
-            CL_CAPTURED_POINTER_CLG => SeenArgument::Pointer(argument.value.cast_mut()),
-            CL_CAPTURED_INTEL_POINTER_CLG => SeenArgument::IntelPointer(argument.value.cast_mut()),
+            CL_CAPTURED_POINTER_CLG | CL_CAPTURED_INTEL_POINTER_CLG => SeenArgument::Address,
             _ => SeenArgument::Unknown,
         });
         Seen {
@@ -298,10 +294,6 @@ impl Seen {
     }
 }
 
-/// The kinds of memory that an address may belong to.
-const SVM: [MemoryKind; 2] = [MemoryKind::SvmCoarse, MemoryKind::SvmFine];
-const USM: [MemoryKind; 3] = [MemoryKind::UsmShared, MemoryKind::UsmHost, MemoryKind::UsmDevice];
-
 /// The objects of a capture that are wrapped already, by their handles.
 struct Known<'a> {
     queue: &'a DriverQueue,
@@ -311,7 +303,7 @@ struct Known<'a> {
 
 /// Why a captured command is no command of clgraph's.
 #[derive(Debug, thiserror::Error)]
-enum Fault {
+pub(crate) enum Fault {
     #[error(
         "the value of argument {index} of kernel `{kernel}` was not seen: make memory and kernels after clgraph has looked at \
          the platform (`devices`, or `import clgraph`), and set arguments by clSetKernelArg"
@@ -365,7 +357,7 @@ impl Known<'_> {
             kernel
         };
         let (name, own) = (|| kernel.name().to_owned(), kernel.num_args() as usize);
-        let mut arguments = Vec::new();
+        let (mut arguments, mut has_addresses) = (Vec::new(), false);
         // Hidden ones come behind, and clgraph sets them itself.
         for (index, argument) in seen.arguments.into_iter().take(own).enumerate() {
             arguments.push(match argument {
@@ -377,10 +369,10 @@ impl Known<'_> {
                     CapturedValue::Sampler(unsafe { Sampler::from_raw(self.queue, sampler) }?)
                 }
                 SeenArgument::Nothing(bytes) => CapturedValue::Nothing(bytes),
-                // SAFETY: the caller's promise.
-                SeenArgument::Pointer(address) => unsafe { self.foreign(address, &SVM) }?,
-                // SAFETY: the caller's promise.
-                SeenArgument::IntelPointer(address) => unsafe { self.foreign(address, &USM) }?,
+                SeenArgument::Address => {
+                    has_addresses = true;
+                    CapturedValue::Nothing(size_of::<usize>())
+                }
                 SeenArgument::Unknown => return Err(Fault::Unknown { kernel: name(), index }),
             });
         }
@@ -388,8 +380,9 @@ impl Known<'_> {
             return Err(Fault::Unknown { kernel: name(), index: arguments.len() });
         }
         // Of a program with device globals, the call was clgraph's: its kernel objects are told of the globals.
-        if seen.has_exec_info && !kernel.has_globals() {
-            // Only the layer's kernel object was told by clSetKernelExecInfo which memory it reaches.
+        if has_addresses || seen.has_exec_info && !kernel.has_globals() {
+            // Which memory addresses lead to is not known, and only the layer's kernel object was told by clSetKernelExecInfo what it
+            // reaches. So the layer launches it, in the order of the queue.
             let memory = arguments.into_iter().filter_map(|argument| match argument {
                 CapturedValue::Memory(region) => Some((region, true)),
                 _ => None,
@@ -398,25 +391,6 @@ impl Known<'_> {
         }
         let Seen { dimensions, offset, global, local, .. } = seen;
         Ok(What::Launch(CapturedLaunch { kernel, arguments, dimensions, offset, global, local }))
-    }
-
-    /// Wraps an address. What it leads to is not tracked: the order of the queue is the order of its uses.
-    ///
-    /// # Safety
-    /// As above.
-    unsafe fn foreign(&self, address: *mut c_void, kinds: &[MemoryKind]) -> Result<CapturedValue, Error> {
-        if address.is_null() {
-            return Ok(CapturedValue::Nothing(size_of::<usize>()));
-        }
-        let mut last = None;
-        for kind in kinds {
-            // SAFETY: the caller's promise: there is at least one byte.
-            match unsafe { Memory::<u8>::from_raw(self.queue, *kind, address.cast(), 1) } {
-                Ok(memory) => return Ok(CapturedValue::Memory(memory.region())),
-                Err(error) => last = Some(error),
-            }
-        }
-        Err(last.unwrap_or_else(|| MemoryError::NotAPointer.into()))
     }
 
     /// Wraps a whole memory object.
