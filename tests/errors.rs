@@ -468,7 +468,7 @@ fn messages() -> Vec<String> {
         AlreadyCaptured,
         NotCaptured,
         CaptureSpoilt { call: text("clFinish") },
-        NotCapturable { place: 1, what: text("a kernel"), why: text("its argument 2 was not seen") },
+        NotCapturable { place: 1, what: "a kernel", why: text("its argument 2 was not seen") },
     );
     of!(SubmitError:
         OtherQueue { what: "context", device: text("a device") },

@@ -135,7 +135,7 @@ pub enum RecordError {
         /// Which command, from 0, in the order of the calls.
         place: usize,
         /// What it is.
-        what: String,
+        what: &'static str,
         /// Why it cannot.
         why: String,
     },

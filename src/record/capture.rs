@@ -55,7 +55,8 @@ impl Graph {
     /// nodes that use it ([`add_edge`](Self::add_edge)). [`set_arg`](Self::set_arg) and [`replace`](crate::KernelNode::replace)
     /// change a captured kernel.
     ///
-    /// If the capture fails, the queue executes again, and the graph has not changed. The commands are strict about waits:
+    /// If the capture fails, the queue executes again, and the graph has not changed, but for one that is full
+    /// ([`BuildCause::Full`]). The commands are strict about waits:
     /// see [`capture_with`](Self::capture_with).
     ///
     /// # Errors
@@ -137,7 +138,8 @@ impl Graph {
         capture::begin(queue.driver(), mode == CaptureMode::Relaxed)
     }
 
-    /// Ends a capture of a queue, adds its commands to the graph, and returns their nodes.
+    /// Ends a capture of a queue, adds its commands to this graph, and returns their nodes. It may be another graph of the same
+    /// device than that of [`begin_capture`](Self::begin_capture).
     ///
     /// # Errors
     /// [`RecordError::NotCaptured`] if there is no capture; those of [`capture`](Self::capture). Whatever fails, the capture
@@ -152,7 +154,8 @@ impl Graph {
         self.take(queue, &captured)
     }
 
-    /// Adds captured commands, for which the program has given the promise of [`capture`](Self::capture): all of them, or none.
+    /// Adds captured commands, for which the program has given the promise of [`capture`](Self::capture): all of them, or none unless
+    /// the graph is full.
     fn take(&self, queue: &Queue, captured: &CapturedBuffer) -> Result<Vec<Node>> {
         let commands = captured.commands(queue.driver())?;
         let mut requests = Vec::with_capacity(commands.len());
@@ -168,16 +171,17 @@ impl Graph {
                     return Err(RecordError::NotCapturable { place, what: name, why: fault.to_string() }.into());
                 }
             };
-            let request = Taken::of(captured, place as u32, what);
+            let request = CapturedRequest::of(captured, place as u32, what);
             request
                 .check(&self.target())
                 .map_err(|cause| BuildError::new(format!("command {place} of a capture"), cause))?;
             // In order, the queue says what comes before; so do a barrier and a marker without a list: all that is there.
-            let is_all = matches!(request, Taken::Order(order) if order != Order::Plain && !has_list);
+            let is_all = matches!(request, CapturedRequest::Order(order) if order != Order::Plain && !has_list);
             let after = if is_all || !queue.properties().out_of_order { Vec::new() } else { after };
             requests.push((request, after));
         }
         let mut nodes: Vec<Node> = Vec::with_capacity(requests.len());
+        // Of all that can go wrong only a full table is left, which keeps the nodes that it had room for.
         // What is left of it after an error is dropped when the graph is not locked any more.
         let mut requests = requests.into_iter();
         let mut state = self.lock();
@@ -221,7 +225,7 @@ impl Drop for Running<'_> {
 }
 
 /// A captured command as a request.
-enum Taken {
+enum CapturedRequest {
     Order(Order),
     Launch(Box<Launch>),
     Copy(Copy),
@@ -229,7 +233,7 @@ enum Taken {
     Native(NativeCommand),
 }
 
-impl Taken {
+impl CapturedRequest {
     fn of(captured: &CapturedBuffer, place: u32, what: What) -> Self {
         match what {
             What::Barrier => Self::Order(Order::Barrier),

@@ -2,13 +2,13 @@
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
-#include "../../include/clgraph_layer.h"
 
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "check.h"
+#include "update.h"
 
 #define OK(call)                                                                         \
     do {                                                                                 \
@@ -21,24 +21,6 @@
 
 enum { LEN = 256, BYTES = LEN * sizeof(cl_uint) };
 
-typedef cl_int(CL_API_CALL *update_function)(cl_command_buffer_khr, cl_uint, const cl_uint *, const void **);
-typedef cl_int(CL_API_CALL *enqueue_function)(cl_uint, cl_command_queue *, cl_command_buffer_khr, cl_uint, const cl_event *,
-                                              cl_event *);
-typedef cl_int(CL_API_CALL *release_function)(cl_command_buffer_khr);
-/* As in the headers from 2024-09 on. */
-struct argument {
-    cl_uint index;
-    size_t size;
-    const void *value;
-};
-struct config {
-    cl_mutable_command_khr command;
-    cl_uint args, svm_args, exec_infos, work_dim;
-    const struct argument *arg_list, *svm_list;
-    const void *exec_info_list;
-    const size_t *offset, *global, *local;
-};
-
 static cl_platform_id platform;
 static cl_device_id device;
 static cl_context context;
@@ -48,7 +30,7 @@ static clEndCaptureCLG_fn end;
 static clGetCaptureInfoCLG_fn info;
 static clGetCapturedCommandsCLG_fn captured;
 static enqueue_function enqueue;
-static release_function release;
+static buffer_function release;
 static update_function update;
 
 static const char *SOURCE =

@@ -1,11 +1,11 @@
 /* Captures what CLBlast (https://github.com/CNugteren/CLBlast) and clFFT (https://github.com/clMathLibraries/clFFT) enqueue:
  * `captured_library gemm`, `asum`, `trsm`, `axpy` or `fft`. What runs later gives the bytes of what runs at once. */
 #define CL_TARGET_OPENCL_VERSION 300
-#include "../../include/clgraph_layer.h"
 
 #include <string.h>
 
 #include "check.h"
+#include "update.h"
 
 /* From clblast_c.h. */
 enum { ROW_MAJOR = 101, PLAIN = 111, LOWER = 122, NOT_UNIT = 131, LEFT = 141 };
@@ -37,20 +37,6 @@ int clfftEnqueueTransform(fft plan, int direction, cl_uint queues_count, cl_comm
 int clfftDestroyPlan(fft *plan);
 int clfftTeardown(void);
 enum { SINGLE = 1, COMPLEX_INTERLEAVED = 1, IN_PLACE = 1, FORWARD = -1, BACKWARD = 1 };
-
-/* As in the headers from 2024-09 on. */
-struct argument {
-    cl_uint index;
-    size_t size;
-    const void *value;
-};
-struct config {
-    cl_mutable_command_khr command;
-    cl_uint args, svm_args, exec_infos, work_dim;
-    const struct argument *arg_list, *svm_list;
-    const void *exec_info_list;
-    const size_t *offset, *global, *local;
-};
 
 enum { SIZE = 64, COUNT = SIZE * SIZE, ALL = 3 };
 typedef float memory_values[ALL][COUNT];

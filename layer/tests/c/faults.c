@@ -4,13 +4,13 @@
  * Each step is done again if it failed, and then succeeds: a call that fails has changed nothing. In the end the results are right, and
  * nothing is left over. */
 #define CL_TARGET_OPENCL_VERSION 300
-#include "../../include/clgraph_layer.h"
 
 #include <dlfcn.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "check.h"
+#include "update.h"
 
 enum { LEN = 64, BYTES = LEN * sizeof(cl_uint), KINDS = 11 };
 
@@ -60,7 +60,6 @@ static int failures, use;
     } while (0)
 
 typedef cl_command_buffer_khr(CL_API_CALL *create_function)(cl_uint, const cl_command_queue *, const cl_ulong *, cl_int *);
-typedef cl_int(CL_API_CALL *buffer_function)(cl_command_buffer_khr);
 typedef cl_int(CL_API_CALL *launch_function)(cl_command_buffer_khr, cl_command_queue, const cl_ulong *, cl_kernel, cl_uint,
                                              const size_t *, const size_t *, const size_t *, cl_uint, const cl_uint *, cl_uint *,
                                              cl_mutable_command_khr *);
@@ -70,22 +69,6 @@ typedef cl_int(CL_API_CALL *copy_function)(cl_command_buffer_khr, cl_command_que
                                            size_t, cl_uint, const cl_uint *, cl_uint *, cl_mutable_command_khr *);
 typedef cl_int(CL_API_CALL *barrier_function)(cl_command_buffer_khr, cl_command_queue, const cl_ulong *, cl_uint, const cl_uint *,
                                               cl_uint *, cl_mutable_command_khr *);
-typedef cl_int(CL_API_CALL *enqueue_function)(cl_uint, cl_command_queue *, cl_command_buffer_khr, cl_uint, const cl_event *,
-                                              cl_event *);
-typedef cl_int(CL_API_CALL *update_function)(cl_command_buffer_khr, cl_uint, const cl_uint *, const void **);
-/* As in the headers from 2024-09 on. */
-struct argument {
-    cl_uint index;
-    size_t size;
-    const void *value;
-};
-struct config {
-    cl_mutable_command_khr command;
-    cl_uint args, svm_args, exec_infos, work_dim;
-    const struct argument *arg_list, *svm_list;
-    const void *exec_info_list;
-    const size_t *offset, *global, *local;
-};
 
 static cl_platform_id platform;
 static cl_device_id device;

@@ -29,7 +29,7 @@ pub fn compiled(source: &str, libraries: &[&str]) -> PathBuf {
     let parts = folder.join(source).with_extension("");
     let parts = parts.read_dir().into_iter().flatten().map(|part| part.unwrap().path());
     let mut headers: Vec<PathBuf> = parts.collect();
-    let shared = ["check.h", "command_buffers/functions.h", "../../include/clgraph_layer.h"];
+    let shared = ["check.h", "update.h", "command_buffers/functions.h", "../../include/clgraph_layer.h"];
     headers.extend(shared.map(|header| folder.join(header)));
     let source = folder.join(source);
     let name = source.file_stem().unwrap().to_str().unwrap();

@@ -34,7 +34,7 @@ use crate::ffi::capture::{
 };
 
 /// The functions of the layer, for a queue.
-pub(crate) fn functions(queue: &DriverQueue) -> Result<&'static CaptureFns, RecordError> {
+fn functions(queue: &DriverQueue) -> Result<&'static CaptureFns, RecordError> {
     let device = queue.device();
     device.extensions().capture.ok_or_else(|| RecordError::NoLayer { platform: device.caps().platform.clone() })
 }
@@ -45,7 +45,8 @@ pub(crate) fn begin(queue: &DriverQueue, is_relaxed: bool) -> Result<()> {
     let list: [cl_ulong; 3] = [CL_CAPTURE_MODE_CLG, if is_relaxed { CL_CAPTURE_RELAXED_CLG } else { 0 }, 0];
     // SAFETY: **live**, **lists**.
     match unsafe { (functions.begin)(queue.raw(), list.as_ptr()) } {
-        CL_INVALID_OPERATION => Err(RecordError::AlreadyCaptured.into()),
+        // The layer says the same of a device that it does not serve.
+        CL_INVALID_OPERATION if count(queue)?.is_some() => Err(RecordError::AlreadyCaptured.into()),
         status => Ok(check("clBeginCaptureCLG", status)?),
     }
 }
@@ -53,18 +54,20 @@ pub(crate) fn begin(queue: &DriverQueue, is_relaxed: bool) -> Result<()> {
 /// Ends a capture. It fails, and the queue runs again, if a call has spoilt the capture.
 pub(crate) fn end(queue: &DriverQueue) -> Result<CapturedBuffer> {
     let functions = functions(queue)?;
-    let spoilt_by = fault(functions, queue);
+    if count(queue)?.is_none() {
+        return Err(RecordError::NotCaptured.into());
+    }
+    let fault = fault(functions, queue);
     let mut raw = ptr::null_mut();
     // SAFETY: **live**, and a place of this function.
     let status = unsafe { (functions.end)(queue.raw(), &raw mut raw) };
-    match (spoilt_by, status) {
-        (Some(call), _) => Err(RecordError::CaptureSpoilt { call }.into()),
-        (None, CL_INVALID_OPERATION) => Err(RecordError::NotCaptured.into()),
-        (None, status) => {
-            check("clEndCaptureCLG", status)?;
-            Ok(CapturedBuffer(Arc::new(Owned { raw, functions })))
-        }
+    if status == CL_INVALID_OPERATION {
+        // Without a name, another thread has spoilt it since, or has ended it.
+        let call = fault.unwrap_or_else(|| "a call of another thread".to_owned());
+        return Err(RecordError::CaptureSpoilt { call }.into());
     }
+    check("clEndCaptureCLG", status)?;
+    Ok(CapturedBuffer(Arc::new(Owned { raw, functions })))
 }
 
 /// Returns how many commands of a queue were captured, or `None` if it is not captured.
@@ -115,8 +118,8 @@ impl Drop for Owned {
 
 /// A captured command.
 pub(crate) struct Captured {
-    /// The name of its call, or of its kernel.
-    pub(crate) name: String,
+    /// What it is, with an article.
+    pub(crate) name: &'static str,
     /// The commands that it comes after, counted from 0.
     pub(crate) after: Vec<u32>,
     /// Whether it had a wait list.
@@ -172,8 +175,7 @@ impl CapturedBuffer {
         check("the layer's enqueue", status)
     }
 
-    /// Returns the commands, with objects of the context of a queue. A command that has something that clgraph cannot take has a text that says
-    /// so.
+    /// Returns the commands, with objects of the context of a queue. One that cannot be a node has the reason.
     pub(crate) fn commands(&self, queue: &DriverQueue) -> Result<Vec<Captured>> {
         let mut seen: Vec<Seen> = Vec::new();
         let Owned { raw, functions } = &*self.0;
@@ -275,8 +277,8 @@ unsafe extern "system" fn see(to: *mut c_void, command: *const CapturedCommand) 
 }
 
 impl Seen {
-    fn name(&self) -> String {
-        let name = match self.kind {
+    fn name(&self) -> &'static str {
+        match self.kind {
             CL_COMMAND_NDRANGE_KERNEL => "a kernel",
             CL_COMMAND_BARRIER => "a barrier",
             CL_COMMAND_MARKER => "a marker",
@@ -289,8 +291,7 @@ impl Seen {
             opencl_sys::CL_COMMAND_SVM_MEMCPY => "a copy of shared virtual memory",
             opencl_sys::CL_COMMAND_SVM_MEMFILL => "a fill of shared virtual memory",
             _ => "a copy with an image",
-        };
-        name.to_owned()
+        }
     }
 }
 

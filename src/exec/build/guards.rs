@@ -49,7 +49,7 @@ pub(in crate::exec) struct Latch {
 }
 
 /// Fails if a kernel would compute something else behind a guard, because of its work-groups.
-fn divides_rightly(of: &Kernel, grid: &Grid, device: &Device) -> Result<(), HostDecided> {
+fn check_groups(of: &Kernel, grid: &Grid, device: &Device) -> Result<(), HostDecided> {
     let kernel = || of.name().to_owned();
     if grid.local.is_none() && of.may_see_groups() {
         return Err(HostDecided::Divided { kernel: kernel() });
@@ -162,7 +162,7 @@ impl Guard {
             if let Some((kernel, grid)) = goes_ahead(tables, step)? {
                 let of = &tables.kernels[kernel.index()];
                 of.guarded(device).map_err(|why| not_guarded(of, &why))?;
-                divides_rightly(of, grid, device)?;
+                check_groups(of, grid, device)?;
                 first.get_or_insert(of);
             }
         }
@@ -248,7 +248,7 @@ impl Guard {
             if !values.objects.0[index].as_ref().is_some_and(|object| object.is_guarded()) {
                 return Err(of.guarded(&values.device).err().map_or(HostDecided::Driver, |why| not_guarded(of, &why)));
             }
-            divides_rightly(of, grid, &values.device)?;
+            check_groups(of, grid, &values.device)?;
         }
         Ok(condition)
     }
