@@ -177,7 +177,7 @@ pub(super) fn arguments(kernel: cl_kernel) -> Held {
     if !is_on() {
         return Held::default();
     }
-    let (of, live) = {
+    let (has_exec_info, live) = {
         let known = known();
         let Some(Known { kernels, objects }) = known.as_ref() else { return Held::default() };
         let Some(of) = kernels.get(&kernel.addr()) else { return Held::default() };
@@ -186,7 +186,7 @@ pub(super) fn arguments(kernel: cl_kernel) -> Held {
     };
     // SAFETY: objects that the program has as long as it may launch the kernel.
     let values = live.map(|(handle, is_sampler)| unsafe { Kept::also(*handle, *is_sampler) });
-    Held { values, has_exec_info: of }
+    Held { values, has_exec_info }
 }
 
 /// Returns what a value for an argument is, with a reference to the object, if it is one.
