@@ -68,8 +68,8 @@ type Saxpy = unsafe extern "C" fn(
 
 /// Rules L3, X6: a library's kernel is a node of a graph, between others that use the same memory, and gets other memory by its argument.
 #[test]
-fn a_librarys_kernels_become_nodes() {
-    in_a_process_with_layer("a_librarys_kernels_become_nodes", || {
+fn kernels_of_a_library_become_nodes() {
+    in_a_process_with_layer("kernels_of_a_library_become_nodes", || {
         let queue = Queue::new(&clgraph::best_device().unwrap()).unwrap();
         // SAFETY: CLBlast's function with its type (clblast_c.h).
         let saxpy = unsafe {
