@@ -15,6 +15,7 @@ use clgraph::{
     Path, Queue, Submission, SubmitError, UserEvent,
 };
 use common::{Bench, Reason, assert_error, skip};
+use cpu_time::ThreadTime;
 
 const LEN: usize = 64;
 const LONG: Duration = Duration::from_secs(300);
@@ -285,6 +286,58 @@ fn a_panic_whose_payload_panics_too_takes_no_later_callback() {
     run.on_complete(move |_| end.set());
     go.complete().unwrap();
     ended.wait();
+}
+
+/// Rule H3: an error whose text panics, and which panics when it is dropped, fails its submission only.
+#[test]
+fn an_error_that_panics_in_all_it_does_fails_its_submission() {
+    #[derive(Debug)]
+    struct Wild;
+    impl std::fmt::Display for Wild {
+        fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            panic!("no text");
+        }
+    }
+    impl std::error::Error for Wild {}
+    impl Drop for Wild {
+        fn drop(&mut self) {
+            panic!("no drop");
+        }
+    }
+    let bench = Bench::new();
+    let graph = bench.graph();
+    graph.host_task(|_| Err::<(), _>(Wild)).add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    for _ in 0..2 {
+        let error = executable.submit(&bench.queue).unwrap().wait().unwrap_err();
+        assert_error!(error, Error::Submit(SubmitError::HostTask { text, .. }) if text == "it panicked: no text");
+    }
+}
+
+/// Whoever waits behind a submission that waits for the program sleeps. Intel's CPU runtime spins in `clWaitForEvents`.
+#[test]
+fn a_wait_behind_a_gate_takes_no_processor_time() {
+    let bench = Bench::new();
+    let queue = bench.queue.clone();
+    for wait_by in ["finish", "event"] {
+        let (run, go) = pending(&bench);
+        let event = queue.enqueue_marker_with_wait_list(&[]).unwrap();
+        let waiting = Flag::default();
+        let (begun, queue) = (waiting.clone(), queue.clone());
+        let waiter = std::thread::spawn(move || {
+            let before = ThreadTime::now();
+            begun.set();
+            if wait_by == "finish" { queue.finish() } else { event.wait() }.unwrap();
+            before.elapsed()
+        });
+        waiting.wait();
+        // Long enough for a thread that spins to show.
+        std::thread::sleep(Duration::from_secs(1));
+        go.complete().unwrap();
+        run.wait().unwrap();
+        let took = waiter.join().unwrap();
+        assert!(took < Duration::from_millis(100), "{wait_by}: {took:?} of a second");
+    }
 }
 
 /// Rule E3: the first of many submissions that wait for each other fails. The error of each names the first cause.

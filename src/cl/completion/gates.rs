@@ -198,6 +198,14 @@ impl Gates {
         self.0.retain(|gate| closed.is_closed(*gate));
     }
 
+    /// Returns whether one of them is closed.
+    pub(crate) fn any_closed(&self) -> bool {
+        !self.is_empty() && {
+            let mut closed = closed();
+            self.0.iter().any(|gate| closed.is_closed(*gate))
+        }
+    }
+
     /// Removes the gates that have opened and are newer than all that have not. If some are left, the last is closed.
     fn prune_newest(&mut self) {
         let mut closed = closed();

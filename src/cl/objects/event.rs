@@ -299,8 +299,8 @@ impl DriverEvent {
         if event_reaper::is_over(&outcome) { outcome } else { self.wait() }
     }
 
-    /// Waits as [`wait`](Self::wait) does, for an event of any queue, and flushes that queue first. An event of an
-    /// out-of-order queue is polled instead, because `clWaitForEvents` can deadlock on Intel's CPU runtime (2026.2).
+    /// Waits as [`wait`](Self::wait) does, for an event of any queue, and flushes that queue first. On an out-of-order
+    /// queue, and behind a closed gate, the event reaper tells when it is complete: see [`DriverQueue::finish`].
     pub(crate) fn wait_on_any_queue(&self) -> Result<(), DriverError> {
         let Ok(core) = Core::get() else { return Ok(()) };
         match self.status()? {
@@ -315,7 +315,9 @@ impl DriverEvent {
             let raw = std::ptr::with_exposed_provenance_mut(queue);
             let query = ask!(core, clGetCommandQueueInfo, raw, CL_QUEUE_PROPERTIES);
             match info::value::<u64>("clGetCommandQueueInfo", query) {
-                Ok(bits) if bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0 => return self.wait(),
+                Ok(bits) if bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0 && !self.gates().any_closed() => {
+                    return self.wait();
+                }
                 Err(error) if !is_gone(error) => return Err(error),
                 _ => self.flush_queue()?,
             }

@@ -385,8 +385,9 @@ impl DriverQueue {
 
     /// Waits until all commands enqueued so far are complete.
     ///
-    /// It waits for a marker instead of calling `clFinish`, which spins on some drivers. For an out-of-order queue it
-    /// polls the marker instead of calling `clWaitForEvents`, which can deadlock on Intel's CPU runtime (2026.2).
+    /// It waits for a marker instead of calling `clFinish`. On an out-of-order queue, and behind a closed gate, the event
+    /// reaper tells when the marker is complete: on Intel's CPU runtime (2026.2) `clWaitForEvents` can deadlock for the one, and
+    /// spins for the other.
     ///
     /// # Errors
     /// [`SubmitError::OwnSubmission`](crate::SubmitError::OwnSubmission) from a host task, if a command comes after its
@@ -397,7 +398,7 @@ impl DriverQueue {
         let mut gates = marker.gates();
         apart.iter().for_each(|event| gates.extend(&event.gates()));
         let _waiting = WaitGuard::begin(&gates)?;
-        if self.properties().out_of_order {
+        if self.properties().out_of_order || gates.any_closed() {
             self.flush()?;
             apart.into_iter().try_for_each(event_reaper::wait)?;
             return Ok(event_reaper::wait(marker)?);

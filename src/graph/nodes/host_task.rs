@@ -185,7 +185,12 @@ impl TaskOutcome for () {
 
 impl<E: Into<Box<dyn StdError + Send + Sync>> + 'static> TaskOutcome for Result<(), E> {
     fn into_outcome(self) -> Result<(), String> {
-        self.map_err(|error| error.into().to_string())
+        self.map_err(|error| {
+            let error: Box<dyn StdError + Send + Sync> = error.into();
+            // Both are code of the program. One that panics while the other unwinds would end the process.
+            let (text, dropped) = (catch(|| error.to_string()), catch(|| drop(error)));
+            text.and_then(|text| dropped.map(|()| text)).unwrap_or_else(|panic| format!("it panicked: {panic}"))
+        })
     }
 }
 
