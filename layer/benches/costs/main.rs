@@ -20,6 +20,9 @@ fn costs() {
     if std::env::args().any(|argument| argument == "submissions") {
         return submissions::compare();
     }
+    if std::env::args().any(|argument| argument == "native") {
+        return submissions::native();
+    }
     let program = compiled("costs.c", &["-l:libOpenCL.so.1"]);
     for serves in [None, Some("never"), Some("always")] {
         let mut command = Command::new(&program);
@@ -36,5 +39,9 @@ fn costs() {
     let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
     command.arg("submissions").env("OPENCL_LAYERS", layer()).env(SERVES, "always");
     println!("captured kernels as a command buffer and as a graph of clgraph, microseconds (medians of 101 rounds):");
+    print!("{}", run(&mut command).out);
+    let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
+    command.arg("native").env_remove("OPENCL_LAYERS");
+    println!("the same kernels in the driver's own command buffers, without the layer, microseconds:");
     print!("{}", run(&mut command).out);
 }

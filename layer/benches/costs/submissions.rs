@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char, c_void};
 use std::ptr;
 use std::time::{Duration, Instant};
 
-use clgraph::{Buffer, Finalize, Graph, Program, Queue};
+use clgraph::{Buffer, CommandKind, Finalize, Graph, Kernel, Path, Program, Queue};
 use opencl3::types::{cl_command_queue, cl_int};
 
 type Begin = unsafe extern "system" fn(cl_command_queue, *const u64) -> cl_int;
@@ -20,6 +20,7 @@ type Enqueue = unsafe extern "system" fn(
 ) -> cl_int;
 
 const ROUNDS: usize = 101;
+const COUNTS: [u32; 3] = [10, 100, 1000];
 
 /// A function of the layer's.
 ///
@@ -40,11 +41,51 @@ unsafe fn function<F: Copy>(queue: &Queue, name: &str) -> F {
     unsafe { ptr::from_ref(&address).cast::<F>().read() }
 }
 
-pub fn compare() {
+/// What all variants launch: a kernel of one work-item.
+fn counting() -> (Queue, Kernel, Buffer<u32>) {
     let queue = Queue::new(&clgraph::best_device().expect("a device")).expect("a queue");
     let source = "kernel void count(global uint *a, uint by) { *a += by; }";
     let kernel = Program::from_source(&queue, source).and_then(|program| program.kernel("count")).expect("a kernel");
     let memory = Buffer::from_slice(&queue, &[0_u32]).expect("a buffer");
+    (queue, kernel, memory)
+}
+
+/// The same kernels by the driver's own command buffers, in a process without the layer.
+pub fn native() {
+    let (queue, kernel, memory) = counting();
+    if queue.device().caps().can_record(CommandKind::Kernel).is_err() {
+        return println!("  the driver has no command buffers of its own");
+    }
+    for count in COUNTS {
+        let graph = Graph::new(&queue).expect("a graph");
+        for by in 0..count {
+            // SAFETY: one work-item counts in its buffer.
+            unsafe { graph.kernel(&kernel).read_write(&memory).arg(by).range(1).add() }.expect("a node");
+        }
+        let executable = graph.finalize(Finalize::new().path(Path::Native)).expect("an executable");
+        let mut times = Vec::new();
+        for round in 0..ROUNDS + 10 {
+            let begun = Instant::now();
+            drop(executable.submit(&queue).expect("a submission"));
+            let enqueued = begun.elapsed();
+            queue.finish().expect("it ends");
+            if round >= 10 {
+                times.push([enqueued, begun.elapsed()]);
+            }
+        }
+        println!("  {count} kernels: enqueue {:.1}, until all has run {:.1}", median(&times, 0), median(&times, 1));
+    }
+}
+
+/// In microseconds.
+fn median(times: &[[Duration; 2]], what: usize) -> f64 {
+    let mut all: Vec<Duration> = times.iter().map(|times| times[what]).collect();
+    all.sort_unstable();
+    all[all.len() / 2].as_secs_f64() * 1e6
+}
+
+pub fn compare() {
+    let (queue, kernel, memory) = counting();
     let launches = |count: u32| {
         let object = kernel.to_opencl3().expect("a kernel object");
         for by in 0..count {
@@ -64,7 +105,7 @@ pub fn compare() {
             function::<Enqueue>(&queue, "clEnqueueCommandBufferKHR"),
         )
     };
-    for count in [10, 100, 1000] {
+    for count in COUNTS {
         let mut buffer = ptr::null_mut();
         // SAFETY: a live queue, and a place.
         unsafe {
@@ -97,13 +138,8 @@ pub fn compare() {
                 times[round % 2].push([enqueued, begun.elapsed()]);
             }
         }
-        let median = |of: usize, what: usize| {
-            let mut all: Vec<Duration> = times[of].iter().map(|times| times[what]).collect();
-            all.sort_unstable();
-            all[all.len() / 2].as_secs_f64() * 1e6
-        };
         for (what, name) in ["enqueue", "until all has run"].iter().enumerate() {
-            let (buffer, graph) = (median(0, what), median(1, what));
+            let (buffer, graph) = (median(&times[0], what), median(&times[1], what));
             println!("  {count} kernels, {name}: {buffer:.1}, {graph:.1}: {:.2} of the graph", buffer / graph);
         }
         // SAFETY: the type is that of the header, and the one reference.

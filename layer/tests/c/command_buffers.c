@@ -153,6 +153,7 @@ static const struct { const char *use, *name; void (*part)(void); } PARTS[] = {
     PART("results", in_flight),
     PART("results", empties),
     PART("results", wait_lists),
+    PART("results", wait_lists_of_long),
     PART("results", events),
     PART("failing", failing_in_order),
     PART("failing", failing_out_of_order),

@@ -142,7 +142,8 @@ static void runs(cl_command_queue queue, cl_command_buffer_khr buffer, cl_mem c,
     is(queue, c, value);
 }
 
-static void one(cl_command_queue_properties bits, int captures) {
+/* With `longer`, so long that PoCL holds all of it back until it is enqueued. */
+static void one(cl_command_queue_properties bits, int captures, int longer) {
     cl_queue_properties list[] = {CL_QUEUE_PROPERTIES, bits, 0};
     cl_command_queue queue;
     cl_mem a, b, c;
@@ -178,6 +179,8 @@ static void one(cl_command_queue_properties bits, int captures) {
         const cl_ulong mutable[] = {CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_MUTABLE_KHR, 0};
         cl_uint point = 0;
         MAKE(buffer, create(1, &queue, mutable, &status));
+        for (int at = 0; at < longer; at++)
+            STEP(fill(buffer, NULL, NULL, a, &zero, sizeof zero, 0, BYTES, 0, NULL, NULL, NULL));
         STEP(fill(buffer, NULL, NULL, a, &three, sizeof three, 0, BYTES, 0, NULL, &point, NULL));
         STEP(launch(buffer, NULL, NULL, scale, 1, NULL, &global, NULL, 1, &point, NULL, &command));
         STEP(barrier(buffer, NULL, NULL, 0, NULL, NULL, NULL));
@@ -202,10 +205,11 @@ static void one(cl_command_queue_properties bits, int captures) {
 
 static void uses(void) {
     switch (use) {
-    case 0: one(0, 0); break;
-    case 1: one(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0); break;
-    case 2: one(CL_QUEUE_PROFILING_ENABLE, 1); break;
-    default: one(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 1);
+    case 0: one(0, 0, 0); break;
+    case 1: one(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0, 0); break;
+    case 2: one(CL_QUEUE_PROFILING_ENABLE, 1, 0); break;
+    case 3: one(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 1, 0); break;
+    default: one(0, 0, 100);
     }
 }
 
@@ -223,7 +227,7 @@ int main(int argc, char **argv) {
     start();
     unsigned step = (unsigned)atoi(argv[2]), chance = 0, places = 0;
     CHECK(step > 0);
-    for (use = 0; use < 4; use++) {
+    for (use = 0; use < 5; use++) {
         uses(); /* what is made once is made */
         int64_t before[KINDS], after[KINDS];
         for (size_t kind = 0; kind < KINDS; kind++) before[kind] = layer_live(kind);

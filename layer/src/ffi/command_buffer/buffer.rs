@@ -18,7 +18,7 @@ use super::command::{Command, Pattern};
 use super::enqueue::Alone;
 use super::owned::Queue;
 use super::prepared::{self, Kernels, Prepared};
-use super::{calls, enter, extensions, kernels, make, query};
+use super::{calls, enter, extensions, hold, kernels, make, query};
 use crate::command_buffer::handles::{Live, Points, References};
 use crate::command_buffer::order::Order;
 use crate::command_buffer::properties::{self, List};
@@ -57,6 +57,8 @@ pub(super) struct QueueFacts {
     pub(super) has_times: bool,
     /// It has no other properties.
     is_supported: bool,
+    /// From so many commands on a hold pays there.
+    pub(super) holds_from: Option<usize>,
 }
 
 /// A handle that is compared, and given to drivers.
@@ -82,6 +84,8 @@ impl QueueFacts {
         Ok(Self {
             context: Number(context),
             device: Number(device),
+            // SAFETY: the queue's device.
+            holds_from: unsafe { hold::pays_from(device) },
             in_order: bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0,
             has_times: bits & CL_QUEUE_PROFILING_ENABLE != 0,
             is_supported: bits & !(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE) == 0,

@@ -15,6 +15,7 @@ use opencl_sys::{
 use super::buffer::{Buffer, QueueFacts, Recorded};
 use super::capture::Waits;
 use super::command::Command;
+use super::hold::Hold;
 use super::owned::Event;
 use super::{capture, enter, events, query};
 use crate::command_buffer::{Checked, ensure};
@@ -57,8 +58,13 @@ pub(super) unsafe extern "system" fn enqueue(
         // SAFETY: the command buffer's context lives.
         let joins = if facts.in_order { None } else { Some(unsafe { buffer.joins() }?) };
         let run = Run { queue, recorded: &recorded, wants_event: !event.is_null(), has_times: facts.has_times, joins };
+        let is_long = facts.in_order && facts.holds_from.is_some_and(|long| recorded.commands.len() >= long);
+        // SAFETY: the context lives as long as the queue.
+        let hold = if is_long { unsafe { Hold::new(facts.raw_context()) } } else { None };
         // SAFETY: a queue of the context that all objects have, and events of it.
-        let done = unsafe { if facts.in_order { run.in_order(waits) } else { run.out_of_order(waits) } }?;
+        let done =
+            unsafe { if facts.in_order { run.in_order(waits, hold.as_ref()) } else { run.out_of_order(waits) } }?;
+        drop(hold);
         if let Some(done) = done {
             let returned = done.last.give_away();
             events::returned(returned, done.first);
@@ -102,11 +108,11 @@ struct Done {
 
 impl Run<'_> {
     /// One command after the other. All commands wait for the events that the program gave, not only the first one: if one of them
-    /// fails, nothing runs.
+    /// fails, nothing runs. The first one waits for the hold, too.
     ///
     /// # Safety
     /// The queue, the objects and the events are of one context.
-    unsafe fn in_order(&self, waits: &[cl_event]) -> Checked<Option<Done>> {
+    unsafe fn in_order(&self, waits: &[cl_event], hold: Option<&Hold>) -> Checked<Option<Done>> {
         let _alone = Alone::on(self.queue);
         let mut work = self.recorded.commands.iter().filter(|command| command.is_work()).peekable();
         // SAFETY: the caller's promise, here and below.
@@ -126,8 +132,12 @@ impl Run<'_> {
         while let Some(command) = work.next() {
             let is_last = work.peek().is_none();
             let asks = self.wants_event && (is_last || is_first && self.has_times);
-            // SAFETY: as above.
-            let event = unsafe { self.command(command, gate, asks) }?;
+            let event = match hold.filter(|_| is_first).map(|hold| hold.and(gate)) {
+                // SAFETY: as above.
+                Some((list, count)) => unsafe { self.command(command, &list[..count], asks) }?,
+                // SAFETY: as above.
+                None => unsafe { self.command(command, gate, asks) }?,
+            };
             if is_last {
                 return Ok(event.map(|last| Done { last, first }));
             }

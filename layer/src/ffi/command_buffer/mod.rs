@@ -5,6 +5,7 @@
 //! a driver is called; here are the calls.
 //!
 //! - [`buffer`]: command buffers. [`record`] adds commands to them, [`enqueue`] runs them, [`update`] changes them.
+//! - [`hold`]: what holds back a long command buffer until all of it is enqueued.
 //! - [`make`]: commands of what programs give. [`command`]: what a command is, and the call that enqueues it.
 //! - [`capture`]: a queue whose commands become those of a command buffer. [`captured`]: the calls that this concerns.
 //! - [`visit`]: what was captured, for libraries that make commands of their own of it.
@@ -29,6 +30,7 @@ mod command;
 mod enqueue;
 mod events;
 mod extensions;
+mod hold;
 mod kernels;
 mod make;
 mod owned;

@@ -396,12 +396,16 @@ static void empties(void) {
     each_way(empty);
 }
 
+/* How often a command is recorded that does the same each time. Long command buffers are held back until all of them is enqueued. */
+static int repeats = 1;
+
 /* Waits for all of a list: events of the program, of a plain command and of a command buffer. */
 static void wait_list(cl_command_queue on, cl_command_queue to) {
     reset();
     command_buffer first = new_buffer(on, 0), second = new_buffer(on, 0);
     OK(fill_with(first, here.c, 4, 0, NULL, NULL));
-    OK(f.copy(second, NULL, NULL, here.a, here.b, 0, 0, BYTES, 0, NULL, NULL, NULL));
+    for (int i = 0; i < repeats; i++)
+        OK(f.copy(second, NULL, NULL, here.a, here.b, 0, 0, BYTES, 0, NULL, NULL, NULL));
     OK(f.finalize(first));
     OK(f.finalize(second));
     cl_event list[4] = {new_gate(), NULL, new_gate(), NULL}, done;
@@ -430,6 +434,12 @@ static void wait_list(cl_command_queue on, cl_command_queue to) {
 
 static void wait_lists(void) {
     each_way(wait_list);
+}
+
+static void wait_lists_of_long(void) {
+    repeats = 130;
+    each_way(wait_list);
+    repeats = 1;
 }
 
 static void CL_CALLBACK note(cl_event event, cl_int status, void *data) {
@@ -529,7 +539,7 @@ static void failed_event(cl_command_queue on, cl_bitfield properties) {
     reset();
     cl_command_queue to = new_queue(here.context, required | properties), after = new_queue(here.context, required);
     command_buffer buffer = new_buffer(on, 0), next = new_buffer(on, 0), nothing = new_buffer(on, 0);
-    OK(record(COPY, (where){.buffer = buffer}));
+    for (int i = 0; i < repeats; i++) OK(record(COPY, (where){.buffer = buffer}));
     OK(record(FILL, (where){.buffer = next}));
     OK(f.finalize(buffer));
     OK(f.finalize(next));
@@ -577,6 +587,9 @@ static void failed_event(cl_command_queue on, cl_bitfield properties) {
 
 static void failing_in_order(void) {
     failed_event(here.plain, 0);
+    repeats = 130;
+    failed_event(here.plain, 0);
+    repeats = 1;
 }
 
 static void failing_out_of_order(void) {
