@@ -158,7 +158,13 @@ impl<R: Refs> Command<R> {
 
     /// Returns whether the host does it, between commands.
     pub(crate) fn is_host(&self) -> bool {
-        matches!(self, Self::Task(_) | Self::Event { .. } | Self::Control(_))
+        match self {
+            Self::Task(_) | Self::Event { .. } | Self::Control(_) => true,
+            Self::Empty | Self::SubGraph(_) | Self::Alloc(_) | Self::Free(_) => false,
+            Self::Kernel { .. } | Self::Native { .. } | Self::Hint { .. } => false,
+            Self::Copy { .. } | Self::CopyRect(_) | Self::CopyImage(_) => false,
+            Self::Fill { .. } | Self::Write { .. } | Self::Read { .. } => false,
+        }
     }
 
     /// Returns whether there is nothing to run: such a node only orders others. Drivers disagree about commands of size

@@ -1,5 +1,5 @@
-//! Random programs with branches and loops, by every path, against an eager model: rules K1 to K5 and K9. Host tasks look at
-//! memory by another queue, so they see whether what is before them, in their turn or an earlier one, is over.
+//! Random programs with branches and loops, by every path, against an eager model: rules K1 to K6, K9 and K10. Host tasks look
+//! at memory by another queue, so they see whether what is before them, in their turn or an earlier one, is over.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clgraph::{
     Branch, Buffer, Error, Executable, Finalize, Fuse, Graph, HostRead, HostTaskContext, HostWrite, Kernel, Loop,
-    Loops, Path, Queue, Result, SubGraph, SubmitError,
+    Loops, Node, Path, Queue, Result, SubGraph, SubmitError, UpdateError,
 };
 use common::Bench;
 use fastrand::Rng;
@@ -172,10 +172,19 @@ impl Model {
     }
 }
 
-/// A branch or loop of the outermost program.
-enum Handle {
-    Branch(Branch),
-    Loop(Loop),
+/// What an update can reach: a step of the outermost program, or a fill of a body of one.
+enum Place {
+    Fill(Node),
+    Branch(Branch, Vec<Body>),
+    Loop(Loop, Vec<Body>),
+    Fixed,
+}
+
+/// A body, its graph, and the fills of its outermost steps.
+struct Body {
+    graph: Graph,
+    executable: Executable,
+    fills: Vec<Option<Node>>,
 }
 
 /// Inputs and results by their numbers, also those inside bodies.
@@ -204,20 +213,23 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn body(&self, steps: &[Step]) -> (Executable, Ports) {
+    fn body(&self, steps: &[Step]) -> (Body, Ports) {
         let graph = self.bench.graph();
-        let (_, ports) = self.add(&graph, steps);
-        (graph.finalize(self.options.clone()).unwrap(), ports)
+        let (places, ports) = self.add(&graph, steps);
+        let executable = graph.finalize(self.options.clone()).unwrap();
+        let fill = |place: &Place| if let Place::Fill(node) = place { Some(*node) } else { None };
+        (Body { fills: places.iter().map(fill).collect(), graph, executable }, ports)
     }
 
     /// Adds a program to a graph.
-    fn add(&self, graph: &Graph, steps: &[Step]) -> (Vec<Handle>, Ports) {
+    fn add(&self, graph: &Graph, steps: &[Step]) -> (Vec<Place>, Ports) {
         let [stir, add, count_down] = &self.kernels;
         let buffer = |at: usize| &self.buffers[at];
-        let (mut handles, mut ports) = (Vec::new(), Ports::default());
+        let (mut places, mut ports) = (Vec::new(), Ports::default());
         for step in steps {
+            let mut place = Place::Fixed;
             match step {
-                Step::Fill(b, value) => drop(graph.fill(buffer(*b), *value).add().unwrap()),
+                Step::Fill(b, value) => place = Place::Fill(graph.fill(buffer(*b), *value).add().unwrap()),
                 // SAFETY: of all three, each work-item touches its own element.
                 Step::Stir(b) => unsafe {
                     graph.kernel(stir).read_write(buffer(*b)).range(LEN).add().unwrap();
@@ -246,50 +258,149 @@ impl Builder<'_> {
                 Step::Read(b, number) => ports.results.push((*number, graph.read(buffer(*b)).add().unwrap())),
                 Step::Part(inner) => {
                     let (inner, its) = self.body(inner);
-                    ports.add(&graph.sub_graph(&inner).add().unwrap(), &its);
+                    ports.add(&graph.sub_graph(&inner.executable).add().unwrap(), &its);
                 }
                 Step::When(flag, then, otherwise) => {
                     let (then, otherwise) = (self.body(then), otherwise.as_ref().map(|body| self.body(body)));
-                    let mut node = graph.when(buffer(*flag), &then.0);
+                    let mut node = graph.when(buffer(*flag), &then.0.executable);
                     if let Some((otherwise, _)) = &otherwise {
-                        node = node.otherwise(otherwise);
+                        node = node.otherwise(&otherwise.executable);
                     }
                     let node = node.add().unwrap();
-                    for (at, (_, its)) in [Some(then), otherwise].iter().flatten().enumerate() {
-                        ports.add(&node.body(at).unwrap(), its);
-                    }
-                    handles.push(Handle::Branch(node));
+                    let bodies = [Some(then), otherwise].into_iter().flatten().enumerate().map(|(at, (body, its))| {
+                        ports.add(&node.body(at).unwrap(), &its);
+                        body
+                    });
+                    let bodies = bodies.collect();
+                    place = Place::Branch(node, bodies);
                 }
                 Step::Switch(index, cases) => {
-                    let cases: Vec<(Executable, Ports)> = cases.iter().map(|case| self.body(case)).collect();
-                    let node = graph.switch(buffer(*index), cases.iter().map(|(case, _)| case)).add().unwrap();
+                    let cases: Vec<(Body, Ports)> = cases.iter().map(|case| self.body(case)).collect();
+                    let of = cases.iter().map(|(case, _)| &case.executable);
+                    let node = graph.switch(buffer(*index), of).add().unwrap();
                     cases.iter().enumerate().for_each(|(at, (_, its))| ports.add(&node.body(at).unwrap(), its));
-                    handles.push(Handle::Branch(node));
+                    place = Place::Branch(node, cases.into_iter().map(|(case, _)| case).collect());
                 }
                 Step::While(flag, body, at_least_once) => {
                     let (body, its) = self.body(body);
-                    let mut node = graph.repeat_while(buffer(*flag), &body).at_most(MOST);
+                    let mut node = graph.repeat_while(buffer(*flag), &body.executable).at_most(MOST);
                     if *at_least_once {
                         node = node.at_least_once();
                     }
                     let node = node.add().unwrap();
                     ports.add(&node.body().unwrap(), &its);
-                    handles.push(Handle::Loop(node));
+                    place = Place::Loop(node, vec![body]);
                 }
                 Step::Repeat(count, body) => {
                     let (body, its) = self.body(body);
-                    let node = graph.repeat(*count, &body).add().unwrap();
+                    let node = graph.repeat(*count, &body.executable).add().unwrap();
                     ports.add(&node.body().unwrap(), &its);
-                    handles.push(Handle::Loop(node));
+                    place = Place::Loop(node, vec![body]);
                 }
             }
+            places.push(place);
         }
-        (handles, ports)
+        (places, ports)
+    }
+
+    /// Gives a node of the graph the values of a step.
+    fn replace(&self, graph: &Graph, place: &Place, step: &Step) -> Result<()> {
+        let buffer = |at: usize| &self.buffers[at];
+        match (place, step) {
+            (Place::Fill(node), Step::Fill(b, value)) => graph.fill(buffer(*b), *value).replace(*node),
+            (Place::Branch(node, bodies), Step::When(flag, ..)) => {
+                let mut when = graph.when(buffer(*flag), &bodies[0].executable);
+                if let Some(otherwise) = bodies.get(1) {
+                    when = when.otherwise(&otherwise.executable);
+                }
+                when.replace(node)
+            }
+            (Place::Branch(node, bodies), Step::Switch(index, _)) => {
+                graph.switch(buffer(*index), bodies.iter().map(|body| &body.executable)).replace(node)
+            }
+            (Place::Loop(node, bodies), Step::While(flag, _, at_least_once)) => {
+                let mut repeat = graph.repeat_while(buffer(*flag), &bodies[0].executable).at_most(MOST);
+                if *at_least_once {
+                    repeat = repeat.at_least_once();
+                }
+                repeat.replace(node)
+            }
+            (Place::Loop(node, bodies), Step::Repeat(count, _)) => {
+                graph.repeat(*count, &bodies[0].executable).replace(node)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Changes steps of the outermost program, and fills of bodies, and the executable with them (rule K6). A condition that nothing
+    /// orders after what writes it is refused, and stays. Returns how many changes there were, and how many were refused.
+    fn update(
+        &self,
+        graph: &Graph,
+        executable: &Executable,
+        places: &[Place],
+        steps: &mut [Step],
+        rng: &mut Rng,
+    ) -> [usize; 2] {
+        let [mut changes, mut refusals] = [0; 2];
+        for (place, step) in places.iter().zip(steps) {
+            let (node, bodies) = match place {
+                Place::Fill(node) => (*node, &[][..]),
+                Place::Branch(node, bodies) => (node.node(), &bodies[..]),
+                Place::Loop(node, bodies) => (node.node(), &bodies[..]),
+                Place::Fixed => continue,
+            };
+            if rng.bool() {
+                continue;
+            }
+            for (body, inner) in bodies.iter().zip(bodies_of(step)) {
+                for (fill, inner) in body.fills.iter().zip(inner) {
+                    if let (Some(fill), Step::Fill(b, value)) = (fill, inner) {
+                        *value = rng.u32(..4);
+                        body.graph.fill(&self.buffers[*b], *value).replace(*fill).unwrap();
+                        body.executable.update(fill).unwrap();
+                    }
+                }
+            }
+            let mut condition = None;
+            match step {
+                Step::Fill(_, value) => *value = rng.u32(..4),
+                Step::When(flag, ..) | Step::Switch(flag, _) => {
+                    condition = Some(*flag);
+                    *flag = rng.usize(..BUFFERS);
+                }
+                Step::While(_, _, at_least_once) => *at_least_once = rng.bool(),
+                Step::Repeat(count, _) => *count = rng.u64(..4),
+                _ => {}
+            }
+            changes += 1;
+            self.replace(graph, place, step).unwrap();
+            if let Err(error) = executable.update(&node) {
+                assert!(matches!(error, Error::Update(UpdateError::Conflict { .. })), "{error}");
+                let (Step::When(flag, ..) | Step::Switch(flag, _)) = step else { panic!("{error}") };
+                *flag = condition.unwrap();
+                self.replace(graph, place, step).unwrap();
+                executable.update(&node).unwrap();
+                refusals += 1;
+            }
+        }
+        [changes, refusals]
     }
 }
 
-/// Returns how many loops went ahead.
-fn check(bench: &Bench, steps: &[Step], path: Path, updatable: bool, rng: &mut Rng) -> usize {
+/// The bodies of a branch or loop.
+fn bodies_of(step: &mut Step) -> Vec<&mut Vec<Step>> {
+    match step {
+        Step::When(_, then, otherwise) => std::iter::once(then).chain(otherwise).collect(),
+        Step::Switch(_, cases) => cases.iter_mut().collect(),
+        Step::While(_, body, _) | Step::Repeat(_, body) => vec![body],
+        _ => Vec::new(),
+    }
+}
+
+/// Runs a program several times, with updates and a submission that is cancelled in between. Returns how many loops went ahead, and how
+/// many updates changed something and were refused.
+fn check(bench: &Bench, mut steps: Vec<Step>, path: Path, updatable: bool, rng: &mut Rng) -> [usize; 3] {
     let loops = [Loops::Auto, Loops::HostDecided, Loops::Ahead, Loops::Ahead][rng.usize(..4)];
     let options = Finalize::new().path(path).loops(loops);
     let options = if updatable { options.updatable() } else { options };
@@ -300,14 +411,63 @@ fn check(bench: &Bench, steps: &[Step], path: Path, updatable: bool, rng: &mut R
     let (queue, sum) = (bench.another_queue(false), Arc::new(AtomicU64::new(0)));
     let builder = Builder { bench, buffers, kernels, queue, seen: sum, options: options.clone() };
     let graph = bench.graph();
-    let (handles, ports) = builder.add(&graph, steps);
+    let (places, ports) = builder.add(&graph, &steps);
     let reads: Vec<HostRead<u32>> = builder.buffers.iter().map(|buffer| graph.read(buffer).add().unwrap()).collect();
     let executable = graph.finalize(options).unwrap();
-    for _ in 0..2 {
-        let memory: Vec<[u32; LEN]> = (0..BUFFERS).map(|_| [0; LEN].map(|_| rng.u32(..5))).collect();
-        for (buffer, content) in builder.buffers.iter().zip(&memory) {
-            bench.queue.enqueue_write_buffer(buffer, 0, content, &[]).unwrap();
+    let program = Program { builder, places, ports, reads, executable, about: format!("{path}, {loops:?}") };
+    let mut updates = [0; 2];
+    for round in 0..3 {
+        if round > 0 && rng.bool() {
+            program.cancelled(rng);
         }
+        if round > 0 && updatable {
+            let Program { builder, places, executable, .. } = &program;
+            let more = builder.update(&graph, executable, places, &mut steps, rng);
+            updates.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+        }
+        program.round(&steps, rng);
+    }
+    let ahead = program.executable.report().loops.iter().filter(|of| of.ahead == Some(true)).count();
+    [ahead, updates[0], updates[1]]
+}
+
+struct Program<'a> {
+    builder: Builder<'a>,
+    places: Vec<Place>,
+    ports: Ports,
+    reads: Vec<HostRead<u32>>,
+    executable: Executable,
+    about: String,
+}
+
+impl Program<'_> {
+    /// Gives the buffers new numbers.
+    fn refill(&self, rng: &mut Rng) -> Vec<[u32; LEN]> {
+        let memory: Vec<[u32; LEN]> = (0..BUFFERS).map(|_| [0; LEN].map(|_| rng.u32(..5))).collect();
+        for (buffer, content) in self.builder.buffers.iter().zip(&memory) {
+            self.builder.bench.queue.enqueue_write_buffer(buffer, 0, content, &[]).unwrap();
+        }
+        memory
+    }
+
+    /// A submission that is cancelled at some time ends, well or with the error that says so.
+    fn cancelled(&self, rng: &mut Rng) {
+        self.refill(rng);
+        let run = self.executable.submit(&self.builder.bench.queue).unwrap();
+        for _ in 0..rng.usize(..4) * 1000 {
+            std::hint::spin_loop();
+        }
+        run.cancel().unwrap();
+        match run.wait_for(LONG) {
+            Ok(()) | Err(Error::Submit(SubmitError::Cancelled { .. } | SubmitError::TooManyTurns { .. })) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Submits, and compares all that is seen with what the steps do one after another.
+    fn round(&self, steps: &[Step], rng: &mut Rng) {
+        let Self { builder, places, ports, reads, executable, about } = self;
+        let memory = self.refill(rng);
         let mut given = Vec::new();
         for (of, input) in &ports.inputs {
             if rng.bool() {
@@ -318,7 +478,7 @@ fn check(bench: &Bench, steps: &[Step], path: Path, updatable: bool, rng: &mut R
         let mut model = Model { memory, seen: 0, turns: Vec::new(), inputs, results: HashMap::new() };
         let expected = model.run(steps, 0);
         builder.seen.store(0, Ordering::SeqCst);
-        let mut submission = executable.submit_to(&bench.queue);
+        let mut submission = executable.submit_to(&builder.bench.queue);
         for (_, input, value) in &given {
             submission = submission.with(*input, [*value; LEN]);
         }
@@ -329,34 +489,31 @@ fn check(bench: &Bench, steps: &[Step], path: Path, updatable: bool, rng: &mut R
                 matches!(&outcome, Err(Error::Submit(SubmitError::TooManyTurns { turns: MOST, .. }))),
                 "{outcome:?} for {steps:#?}"
             );
-            continue;
+            return;
         }
         if let Err(error) = outcome {
             panic!("{error} for {steps:#?}");
         }
         let found: Vec<Vec<u32>> = reads.iter().map(|read| run.get(read).unwrap().to_vec()).collect();
-        let turns: Vec<u64> = handles
-            .iter()
-            .map(|handle| match handle {
-                Handle::Branch(branch) => run.turns(branch).unwrap(),
-                Handle::Loop(repeat) => run.turns(repeat).unwrap(),
-            })
-            .collect();
-        let seen = builder.seen.load(Ordering::SeqCst);
+        let turns = places.iter().filter_map(|place| match place {
+            Place::Branch(branch, _) => Some(run.turns(branch).unwrap()),
+            Place::Loop(repeat, _) => Some(run.turns(repeat).unwrap()),
+            Place::Fill(_) | Place::Fixed => None,
+        });
+        let (turns, seen): (Vec<u64>, u64) = (turns.collect(), builder.seen.load(Ordering::SeqCst));
         assert_eq!(
             (found, turns, seen),
             (model.memory.iter().map(|of| of.to_vec()).collect(), model.turns, model.seen),
-            "{path}, {loops:?}, {steps:#?}"
+            "{about}, {steps:#?}"
         );
         for (number, result) in &ports.results {
             match (run.get(result), model.results.get(number)) {
-                (Ok(found), Some(expected)) => assert_eq!(*found, *expected, "{path}, {loops:?}, {steps:#?}"),
+                (Ok(found), Some(expected)) => assert_eq!(*found, *expected, "{about}, {steps:#?}"),
                 (Err(Error::Submit(SubmitError::NotRun { .. })), None) => {}
-                (found, expected) => panic!("{found:?}, not {expected:?}, for {path}, {loops:?}, {steps:#?}"),
+                (found, expected) => panic!("{found:?}, not {expected:?}, for {about}, {steps:#?}"),
             }
         }
     }
-    executable.report().loops.iter().filter(|of| of.ahead == Some(true)).count()
 }
 
 /// How many programs there are: `CLGRAPH_TEST_RANDOM`, or few.
@@ -366,11 +523,14 @@ fn random_programs_do_the_same_as_a_plain_program() {
     let seed = std::env::var("CLGRAPH_TEST_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
     println!("CLGRAPH_TEST_SEED={seed}");
     let (bench, mut rng) = (Bench::new(), Rng::with_seed(seed));
-    let mut ahead = 0;
+    let mut seen = [0; 3];
     for _ in 0..count {
         let steps = program(&mut rng, 0);
         let path = [Path::Auto, Path::Native, Path::Replay, Path::Queues, Path::Gated][rng.usize(..5)];
-        ahead += check(&bench, &steps, path, rng.bool(), &mut rng);
+        let more = check(&bench, steps, path, rng.bool(), &mut rng);
+        seen.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
     }
+    let [ahead, changes, refusals] = seen;
     assert!(ahead > count / 20, "only {ahead} loops of {count} programs went ahead");
+    assert!(changes - refusals > count / 2, "{changes} updates of {count} programs, and {refusals} of them refused");
 }

@@ -458,3 +458,60 @@ fn memory_of_the_graph_takes_as_many_bytes_as_without_fusing() {
     assert_eq!(bits[0], bits[1]);
     assert_eq!(bits[0], bits[2]);
 }
+
+/// Rule F1: what is fused, at finalize or after it, is in the dump, and each pass is in its place.
+#[test]
+fn the_dump_shows_what_fusing_and_unrolling_make() {
+    const CHILD: &str = "CLGRAPH_TEST_CHILD";
+    if std::env::var_os(CHILD).is_none() {
+        let folder = std::env::temp_dir().join(format!("clgraph-fused-dump-{}", std::process::id()));
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "the_dump_shows_what_fusing_and_unrolling_make", "--nocapture"]);
+        child.env(CHILD, "1").env("CLGRAPH_DUMP", &folder).env_remove("CLGRAPH_PATH");
+        let output = child.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        let read = |at: usize| std::fs::read_to_string(&files[at]).unwrap();
+        let kinds: Vec<_> = files.iter().map(|file| file.extension().unwrap().to_str().unwrap()).collect();
+        // A body; a graph that is fused at finalize; and one that can be updated, which is fused after it and not unrolled.
+        let whole = ["dot", "graph", "txt"];
+        assert_eq!(kinds, [&whole[..], &whole, &whole, &["graph", "txt"]].concat(), "{files:?}");
+        let heads = |text: &str| -> Vec<String> {
+            let is_head = |line: &&str| line.starts_with("after") || line.ends_with("nothing)");
+            text.lines().filter(is_head).map(str::to_owned).collect()
+        };
+        let at_finalize =
+            ["after `inline`:", "after `unroll`:", "after `place memory`:", "after `fuse`:"].map(str::to_owned);
+        assert_eq!(heads(&read(4)), at_finalize, "{}", read(4));
+        assert_eq!(read(4).matches("kernel ").count(), 2 + 3 + 5 + 5 + 1, "{}", read(4));
+        let before =
+            ["after `inline`:", "(`unroll` changes nothing)", "(`fuse` changes nothing)", "after `place memory`:"];
+        assert_eq!(heads(&read(7)), before.map(str::to_owned), "{}", read(7));
+        assert_eq!(heads(&read(9)).last().unwrap(), "after `fuse`:", "{}", read(9));
+        assert!(read(10).contains("fused "), "{}", read(10));
+        return std::fs::remove_dir_all(&folder).unwrap();
+    }
+    let bench = Bench::new();
+    let program = Program::from_source(&bench.queue, "kernel void one_more(global uint *a) { a[0] += 1; }").unwrap();
+    let (one_more, numbers) = (program.kernel("one_more").unwrap(), bench.buffer(&[0]));
+    let body = bench.graph();
+    // SAFETY: one work-item, and one element, here and below.
+    unsafe { body.kernel(&one_more).read_write(&numbers).range(1).add().unwrap() };
+    let body = body.finalize(Finalize::new()).unwrap();
+    for options in [Finalize::new(), Finalize::new().updatable()] {
+        let graph = bench.graph();
+        let memory = graph.alloc::<u32>(1).add().unwrap();
+        for _ in 0..2 {
+            // SAFETY: as above.
+            unsafe { graph.kernel(&one_more).read_write(&numbers).range(1).add().unwrap() };
+        }
+        graph.repeat(3, &body).add().unwrap();
+        graph.copy(&numbers, &memory).add().unwrap();
+        let executable = graph.finalize(options.path(Path::Replay).fuse(Fuse::Now)).unwrap();
+        let before = bench.content(&numbers)[0];
+        executable.submit(&bench.queue).unwrap().wait().unwrap();
+        let report = executable.report();
+        assert_eq!((bench.content(&numbers)[0] - before, report.fused.len()), (5, 1), "{report}");
+    }
+}

@@ -218,8 +218,7 @@ const MOST_BITS: usize = 1 << 28;
 /// for two others waits for what each of them waits for: so nodes with other sets may not become one, or something of the host could
 /// wait for itself. Empty if nothing waits for the host.
 fn waits_of_the_host(ir: &Ir, flows: &Flows, by_flow: &[Vec<NodeId>]) -> Vec<u32> {
-    let is_host =
-        |node: &NodeId| matches!(ir.command(*node), Command::Task(_) | Command::Event { .. } | Command::Control(_));
+    let is_host = |node: &NodeId| ir.command(*node).is_host();
     if !ir.ids().any(|node| is_host(&node)) {
         return Vec::new();
     }

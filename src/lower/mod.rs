@@ -2,7 +2,7 @@
 //!
 //! Input and output: graphs as plain data ([`Ir`]). A pass neither sees nor makes an OpenCL object. Where a node that it
 //! writes needs one, it asks for its number through [`Output`], which the owner of the objects implements: `graph/flat.rs`.
-//! A pass that makes new kernels gets them in the same way, by one more function of the trait.
+//! Fusing returns what each new node is made of, and `exec/build/fuse.rs` makes its kernel.
 //!
 //! | file | what is there |
 //! |---|---|

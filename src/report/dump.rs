@@ -22,10 +22,10 @@ pub(crate) fn passes(graph: &Ir, passes: &[(&str, &Ir)]) -> String {
     text
 }
 
-/// Writes the report to `PROCESS-NUMBER.txt`, the finalized graph to `PROCESS-NUMBER.dot`, and the graph as built and
-/// after each pass to `PROCESS-NUMBER.graph`. If a file or a link has one of the names, the next number is
+/// Writes the report to `PROCESS-NUMBER.txt`, the finalized graph to `PROCESS-NUMBER.dot`, if it is given, and the graph as built
+/// and after each pass to `PROCESS-NUMBER.graph`. If a file or a link has one of the names, the next number is
 /// taken, because a process in another container may have the same number.
-pub(crate) fn write(folder: &Path, report: &Report, dot: &str, graph: &str) -> Result<(), FinalizeError> {
+pub(crate) fn write(folder: &Path, report: &Report, dot: Option<&str>, graph: &str) -> Result<(), FinalizeError> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let failed = |path: &Path, error: &io::Error| FinalizeError::Dump {
         path: path.display().to_string(),
@@ -35,7 +35,9 @@ pub(crate) fn write(folder: &Path, report: &Report, dot: &str, graph: &str) -> R
     let report = report.to_string();
     loop {
         let stem = format!("{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let all = [("txt", &*report), ("dot", dot), ("graph", graph)];
+        let all = [("txt", Some(&*report)), ("dot", dot), ("graph", Some(graph))];
+        let all: Vec<_> = all.into_iter().filter_map(|(kind, content)| Some((kind, content?))).collect();
+        let count = all.len();
         // `create_new` neither overwrites a file nor follows a link.
         let mut files = Vec::new();
         for (kind, content) in all {
@@ -46,7 +48,7 @@ pub(crate) fn write(folder: &Path, report: &Report, dot: &str, graph: &str) -> R
                 Err(error) => return Err(failed(&path, &error)),
             }
         }
-        if files.len() < all.len() {
+        if files.len() < count {
             for (path, ..) in files {
                 fs::remove_file(&path).map_err(|error| failed(&path, &error))?;
             }

@@ -10,7 +10,7 @@
 //! | `memory_map.rs` | a picture of the graph's own memory: when each allocation lives, and at which bytes |
 //! | `profile.rs` | the times of a submission and of each of its nodes |
 //! | `trace.rs` | profiles as a trace for Chrome and Perfetto |
-//! | `dump.rs` | `CLGRAPH_DUMP`: the files that each finalize writes |
+//! | `dump.rs` | `CLGRAPH_DUMP`: the files that each finalize, and each fusing after it, writes |
 //!
 //! Pictures of executables are in `exec/drawing.rs`. Rules: F1, M3 and Q1 to Q3.
 

@@ -59,22 +59,29 @@ pub fn ahead(path: Path) -> Result<Vec<Vec<u32>>> {
                   kernel void stir(global uint *a) { a[get_global_id(0)] = a[get_global_id(0)] * 5 + 1; }";
     let program = again(|| Program::from_source(&queue, source))?;
     let (stir, down) = (again(|| program.kernel("stir"))?, again(|| program.kernel("down"))?);
+    let mut seen = None;
     let turn = body(&queue, path, |graph| {
         // SAFETY: each work-item touches its own element.
         unsafe { graph.kernel(&stir).read_write(&numbers).range(64).add()? };
         graph.copy(&numbers.slice(..8)?, &numbers.slice(32..40)?).add()?;
         graph.fill(&numbers.slice(5..6)?, 2).add()?;
+        // Both go ahead by memory of their own.
+        graph.write(&numbers.slice(6..7)?, [4_u32]).add()?;
+        seen = Some(graph.read(&numbers.slice(..8)?).add()?);
         // SAFETY: as above.
         unsafe { graph.kernel(&down).read_write(&left).range(1).add() }.map(drop)
     })?;
     let graph = Graph::new(&queue)?;
     graph.write(&numbers, [1; 64]).add()?;
     let turns = graph.write(&left, [5_u32]).add()?;
-    graph.repeat_while(&left, &turn).add()?;
+    let node = graph.repeat_while(&left, &turn).add()?;
+    let (Some(inside), Some(seen)) = (node.body(), seen) else { unreachable!("it was added above") };
+    let seen = inside.read(&seen)?;
     let found = graph.read(&numbers).add()?;
     let executable = again(|| graph.finalize(Finalize::new().path(path).loops(Loops::Ahead)))?;
     let plain = || executable.submit(&queue);
     let with = || executable.submit_to(&queue).with(&turns, [3]).submit();
     let runs = [again(plain)?, again(with)?];
-    Ok(vec![result(&runs[0], &found, plain)?, result(&runs[1], &found, with)?])
+    let of_the_last_turn = result(&runs[1], &seen, with)?;
+    Ok(vec![result(&runs[0], &found, plain)?, result(&runs[1], &found, with)?, of_the_last_turn])
 }

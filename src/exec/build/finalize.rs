@@ -139,9 +139,11 @@ impl Graph {
             let not_fused = why.map(|why| fuse::none(&before, &why)).unwrap_or_default();
             (before, Reports { fused: Vec::new(), not_fused })
         };
+        let with_memory = placed.as_ref().map(|(placed, _)| Arc::clone(&placed.tables));
         // Without a fused kernel the memory has its place by the plan that is carried out.
-        let placed = placed.filter(|_| !fused.fused.is_empty()).map(|(_, report)| report);
-        let flat = if fused.fused.is_empty() { flat } else { now_fused };
+        let is_fused = !fused.fused.is_empty();
+        let placed = placed.filter(|_| is_fused).map(|(_, report)| report);
+        let flat = if is_fused { now_fused } else { flat };
         // Otherwise each update would have to record the command buffers of these nodes again.
         let mut denied = BTreeMap::new();
         if options.updatable && path == Path::Auto && !self.device().mutable().is_some_and(|fields| fields.arguments) {
@@ -238,18 +240,19 @@ impl Graph {
             updatable,
             names,
         };
-        let passes = [
-            ("inline", &rolled.flat().tables.ir),
-            ("unroll", &unrolled.ir),
-            ("fuse", &flat.tables.ir),
-            ("place memory", &placed.ir),
-        ];
+        let mut passes = vec![("inline", &rolled.flat().tables.ir), ("unroll", &unrolled.ir)];
+        // What is fused at once has its memory before.
+        passes.extend(with_memory.iter().filter(|_| is_fused).map(|placed| ("place memory", &placed.ir)));
+        passes.push(("fuse", &flat.tables.ir));
+        if !is_fused || with_memory.is_none() {
+            passes.push(("place memory", &placed.ir));
+        }
         let dump =
             env::dump().map(|folder| (folder, graph.to_dot(DrawingDetail::Verbose), dump::passes(&graph.ir, &passes)));
         fixed.report.warnings.iter().for_each(|warning| log::warn!("{warning}"));
         fixed.report.log();
         if let Some((folder, dot, text)) = dump {
-            dump::write(&folder, &fixed.report, &dot, &text)?;
+            dump::write(&folder, &fixed.report, Some(&dot), &text)?;
         }
         // Fewer launches have nothing to gain, and what is fixed is not changed.
         let launches = fixed.plan.steps.iter().filter(|step| step.object.is_some()).take(2).count();

@@ -15,6 +15,7 @@ use crate::cl::objects::device::Device;
 use crate::cl::objects::kernel_object::KernelObjectError;
 use crate::cl::objects::queue::{DriverQueue, QueueProperties};
 use crate::command::{Arg, Command};
+use crate::env;
 use crate::error::{Error, Result};
 use crate::exec::build::finalize::events_at;
 use crate::exec::build::fuse::{self, FusedGraph, FusedLaunches, Layout, Reports, Shares};
@@ -29,6 +30,7 @@ use crate::handles::GraphId;
 use crate::lower::Need;
 use crate::plan::{MemoryOptions, Options};
 use crate::report::Report;
+use crate::report::dump;
 use crate::report::fused::{FusingState, NotFusedReport, WhyNotFused};
 
 /// Builds the fused form of an executable in the background. The caller holds no lock.
@@ -136,7 +138,9 @@ impl Parts {
     fn build(self, warms_up: bool) -> Built {
         let Self { context, device, graph, id, flat, base, shares, options, allow_conflicts, ports, mut report, loops } =
             self;
+        let before = Arc::clone(&flat.tables);
         let (flat, rolled) = loops::unroll(flat, &options, loops);
+        let unrolled = Arc::clone(&flat.tables);
         let FusedGraph { flat, reports, launches, layout } = fuse::fuse(flat, &device, &shares, allow_conflicts);
         if reports.fused.is_empty() {
             return Err((FusingState::Nothing, reports.not_fused));
@@ -160,6 +164,12 @@ impl Parts {
         };
         (report.fused, report.not_fused) = (reports.fused, reports.not_fused);
         report.take_plan(&flat, &plan);
+        if let Some(folder) = env::dump() {
+            let passes = [("unroll", &unrolled.ir), ("fuse", &flat.tables.ir)];
+            if let Err(error) = dump::write(&folder, &report, None, &dump::passes(&before.ir, &passes)) {
+                log_later!(Warn, "{error}: what is fused is not written");
+            }
+        }
         let has_tasks = !plan.main().tasks.is_empty();
         let fixed = Finalized {
             topology: Arc::clone(&flat.tables.ir.topology),

@@ -464,7 +464,10 @@ type Launch<'a> = (crate::ir::KernelId, &'a crate::command::Grid);
 fn staged(command: &Command<ById>) -> Option<usize> {
     match command {
         Command::Write { size, area: None, .. } | Command::Read { size, area: None, .. } if *size > 0 => Some(*size),
-        _ => None,
+        Command::Write { .. } | Command::Read { .. } | Command::Fill { .. } => None,
+        Command::Copy { .. } | Command::CopyRect(_) | Command::CopyImage(_) | Command::Hint { .. } => None,
+        Command::Kernel { .. } | Command::Native { .. } | Command::Task(_) | Command::Event { .. } => None,
+        Command::Control(_) | Command::Empty | Command::SubGraph(_) | Command::Alloc(_) | Command::Free(_) => None,
     }
 }
 

@@ -39,7 +39,9 @@ impl Executable {
     ///
     /// The cost depends on the nodes that change, not on the size of the graph. An update in which only by-value parameters
     /// of kernels have changed costs a third of any other. The first update that changes memory costs more, because it
-    /// looks at the whole graph once. So does each update while a submission waits for events that are not complete.
+    /// looks at the whole graph once. So does each update while a submission waits for events that are not complete. The short
+    /// way is not for nodes of command groups, arguments with several parameters, and recorded kernels where the driver cannot change
+    /// arguments.
     ///
     /// If another thread sets a parameter meanwhile, some of its nodes may get the old value and others the new one. The
     /// next update brings the new value to all of them.
