@@ -7,7 +7,10 @@ use crate::Failure;
 /// How long to try.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
+    /// Only to see that it works.
     Quick,
+    /// Where a round is a process.
+    Few,
     Full,
 }
 
@@ -15,16 +18,20 @@ pub enum Effort {
 const ROW: Duration = Duration::from_secs(2);
 /// A variant is stopped after the process has grown by this many bytes.
 const GROWTH: usize = 1 << 30;
-/// How long variants may take to settle, all of them together.
-const SETTLE: Duration = Duration::from_secs(10);
 /// The smallest number of rounds for a median, however long they take.
 const FEW: usize = 3;
 
 impl Effort {
+    /// Returns how long variants may take to settle, all of them together.
+    fn settle(self) -> Duration {
+        Duration::from_secs(if self == Self::Quick { 1 } else { 10 })
+    }
+
     /// Returns the number of rounds for a graph of `nodes`, besides the first round, which does not count.
     fn rounds(self, nodes: usize) -> usize {
         match (self, nodes) {
-            (Self::Quick, _) => 20,
+            (Self::Quick, _) => 4,
+            (Self::Few, _) => 20,
             (Self::Full, ..=10_000) => 200,
             (Self::Full, _) => 60,
         }
@@ -73,7 +80,7 @@ pub fn interleave(variants: Vec<Variant<'_>>, effort: Effort, nodes: usize) -> R
     let begin = Instant::now();
     let mut trying = true;
     let mut warm = vec![(Duration::ZERO, true); variants.len()];
-    while trying && begin.elapsed() < SETTLE {
+    while trying && begin.elapsed() < effort.settle() {
         fastrand::shuffle(&mut order);
         for &at in &order {
             let (spent, trying) = &mut warm[at];

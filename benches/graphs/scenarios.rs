@@ -133,6 +133,7 @@ impl Scenario {
     pub fn run(self, device: &Device, driver: &str, effort: Effort, results: &mut Results) -> Result<(), Failure> {
         let setting = Setting::new(device, QueueProperties::new())?;
         let largest = if effort == Effort::Quick { 1_000 } else { usize::MAX };
+        let few = if effort == Effort::Quick { Effort::Quick } else { Effort::Few };
         match self {
             Self::Submit => {
                 for n in [1, 4, 10, 32, 100, 256, 929, 5_605, 20_000].into_iter().filter(|n| *n <= largest) {
@@ -301,10 +302,10 @@ impl Scenario {
                 measured.extend(interleave(cuda::chain(&setting.queue, loads::TICK, c"tick", 1, len)?, effort, len)?);
                 results.add(driver, "decoder", len, measured);
             }
-            Self::Cold => results.add(driver, "cold", 1, interleave(children::cold_starts(driver), Effort::Quick, 1)?),
+            Self::Cold => results.add(driver, "cold", 1, interleave(children::cold_starts(driver), few, 1)?),
             Self::Life => {
                 for n in [1_000, 10_000, 100_000].into_iter().filter(|n| *n <= largest) {
-                    results.add(driver, "life", n, interleave(children::lives(driver, n), Effort::Quick, n)?);
+                    results.add(driver, "life", n, interleave(children::lives(driver, n), few, n)?);
                 }
             }
             Self::Profiled => {
