@@ -13,6 +13,7 @@ use clgraph::{
     RecordError, SubmitError, Trace, UserEvent,
 };
 use common::{Bench, assert_error, cause};
+use cpu_time::ProcessTime;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -958,4 +959,42 @@ fn profiles_say_in_which_turn_a_node_ran() {
         let last = events.iter().filter_map(|event| event["args"]["turn"].as_u64()).max();
         assert_eq!(last, Some(5), "{json}");
     }
+}
+
+/// Rule K2: who waits for a turn sleeps. Two turns of a second each take less than one hundredth of a core, in a process that does
+/// nothing else.
+#[test]
+fn a_loop_whose_body_takes_long_takes_no_processor_time() {
+    const CHILD: &str = "CLGRAPH_TEST_CHILD";
+    if std::env::var_os(CHILD).is_none() {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        let output = child.args(["--exact", "a_loop_whose_body_takes_long_takes_no_processor_time"]).env(CHILD, "1");
+        let output = output.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        return;
+    }
+    let bench = Bench::new();
+    let (data, left, pause) = (bench.buffer(&[1; 4]), bench.buffer(&[0]), Arc::new(Mutex::new(Duration::ZERO)));
+    let body = bench.graph();
+    let sleeps = Arc::clone(&pause);
+    let task = body.host_task(move |_: &HostTaskContext<'_>| std::thread::sleep(*sleeps.lock().unwrap()));
+    task.reads(&data).add().unwrap();
+    // SAFETY: each work-item touches its own element.
+    unsafe {
+        body.kernel(&bench.kernel("stir")).read_write(&data).range(4).add().unwrap();
+        body.kernel(&bench.kernel("count_down")).read_write(&left).range(1).add().unwrap();
+    }
+    let body = body.finalize(Finalize::new()).unwrap();
+    let graph = bench.graph();
+    graph.write(&left, [2_u32]).add().unwrap();
+    graph.repeat_while(&left, &body).add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let run = || executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+    // Kernels are compiled, and threads begin.
+    run();
+    *pause.lock().unwrap() = Duration::from_secs(1);
+    let before = ProcessTime::now();
+    run();
+    let took = before.elapsed();
+    assert!(took < Duration::from_millis(20), "{took:?} of 2 s");
 }

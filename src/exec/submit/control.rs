@@ -15,7 +15,7 @@ use crate::command::{Command, Control, ControlKind, Location};
 use crate::error::{Error, Result, SubmitError};
 use crate::exec::build::values::Values;
 use crate::exec::submit::deferred::{Deferred, waited};
-use crate::exec::submit::frames::{ROOT, TaskAt, Turn};
+use crate::exec::submit::frames::{Over, ROOT, TaskAt, Turn};
 use crate::exec::submit::tasks::{Job, RunnableTask};
 use crate::ir::{Span, ViewId};
 
@@ -190,16 +190,15 @@ impl Deferred {
         let frame = progress.frames.enter(body, flow, kept, turn);
         let before = progress.enqueued;
         let runnable = self.go_on(&mut progress, frame);
-        let is_over = progress.frames.get(frame).is_none_or(|frame| frame.frontier.is_over());
-        let ended = if is_over { progress.frames.leave(frame) } else { None };
+        let over = progress.frames.over(frame);
         let grown = progress.enqueued > before;
         drop(progress);
         if grown {
             self.flush();
         }
-        match ended {
-            Some(ended) => Entered::Over(ended),
-            None if is_over => Entered::Gone,
+        match over {
+            Some(Over::Turn(ended)) => Entered::Over(ended),
+            Some(Over::Submission) => Entered::Gone,
             None => Entered::GoesOn(runnable),
         }
     }

@@ -161,11 +161,11 @@ impl Deferred {
         progress.entered = entered;
         self.enqueue_begin(&mut progress);
         let runnable = self.go_on(&mut progress, ROOT);
-        let is_over = progress.frames.get(ROOT).is_none_or(|frame| frame.frontier.is_over());
+        let over = progress.frames.over(ROOT);
         drop(progress);
         self.flush();
         self.tell_given_up();
-        if is_over {
+        if over.is_some() {
             return self.end(false);
         }
         self.dispatch(runnable.into_iter(), None);

@@ -51,6 +51,14 @@ pub(in crate::exec) struct Frame {
     of: Option<(TaskAt, u64)>,
 }
 
+/// What ends when nothing more will happen in a frame.
+#[derive(Debug)]
+pub(in crate::exec) enum Over {
+    Submission,
+    /// Its branch or loop goes on.
+    Turn(Turn),
+}
+
 /// The frames that are going on.
 pub(in crate::exec) struct Frames {
     frames: Vec<Option<Frame>>,
@@ -90,12 +98,26 @@ impl Frames {
         }
     }
 
-    /// Ends a turn that is over. Returns the branch or loop, which goes on; None for the graph itself.
-    pub(in crate::exec) fn leave(&mut self, frame: usize) -> Option<Turn> {
-        let place = self.frames.get_mut(frame).filter(|_| frame != ROOT)?;
-        let Frame { last, failed, of, .. } = place.take()?;
+    /// Notes that a task has ended, and whether well.
+    pub(in crate::exec) fn task_ended(&mut self, flow: &Flow, task: TaskAt, well: bool) {
+        if let Some(frame) = self.get_mut(task.frame) {
+            frame.failed |= !well;
+            frame.frontier.task_ended(flow, task.task, well);
+        }
+    }
+
+    /// Returns what ends, if nothing more will happen in a frame. Whoever asks after the last task has ended, under the same
+    /// lock, is the only one that is told: a turn is left then, and its frame is free.
+    pub(in crate::exec) fn over(&mut self, frame: usize) -> Option<Over> {
+        if !self.get(frame)?.frontier.is_over() {
+            return None;
+        }
+        if frame == ROOT {
+            return Some(Over::Submission);
+        }
+        let Frame { last, failed, of, .. } = self.frames.get_mut(frame)?.take()?;
         let (of, turns) = of?;
-        Some(Turn { of, turns: turns + 1, last, failed })
+        Some(Over::Turn(Turn { of, turns: turns + 1, last, failed }))
     }
 
     /// Notes the end of a partition of a frame, which is also one of those around it. None if the host reads something
@@ -124,6 +146,114 @@ impl Frames {
                 return Some(one);
             }
             frame = one.of?.0.frame;
+        }
+    }
+}
+
+/// Every order in which threads can meet. docs/testing.md has the command.
+#[cfg(all(test, loom))]
+mod every_order {
+    use loom::sync::{Arc, Mutex};
+    use loom::thread;
+
+    use super::*;
+    use crate::ir::NodeId;
+    use crate::plan::{Schedule, TaskPlan};
+
+    /// Tasks that wait for nothing.
+    fn flow(tasks: usize) -> Flow {
+        let task = |at| TaskPlan {
+            node: NodeId(at),
+            commands: Vec::new(),
+            partitions: Vec::new(),
+            tasks: Vec::new(),
+            then_partitions: Vec::new(),
+            then_tasks: Vec::new(),
+        };
+        let schedule = Schedule {
+            instructions: Vec::new(),
+            begin: 0..0,
+            blocks: Vec::new(),
+            end: 0..0,
+            streams: 1,
+            events: 0,
+            tasks: Vec::new(),
+        };
+        let tasks = (0..tasks as u32).map(task).collect();
+        Flow { steps: 0..0, first_task: 0, tasks, partitions: Vec::new(), schedule }
+    }
+
+    /// A graph of a loop and a host task, whose body is two host tasks.
+    struct Shared {
+        flows: [Flow; 2],
+        frames: Mutex<Frames>,
+    }
+
+    const TURNS: u64 = 2;
+    const LOOP: TaskAt = TaskAt { frame: ROOT, flow: 0, task: 0 };
+    const BESIDE: TaskAt = TaskAt { frame: ROOT, flow: 0, task: 1 };
+
+    impl Shared {
+        /// Begins a turn, and returns its tasks.
+        fn begin(&self, turn: Turn) -> Vec<TaskAt> {
+            let mut frames = self.frames.lock().unwrap();
+            let frame = frames.enter(1, &self.flows[1], None, turn);
+            let runnable = frames.get_mut(frame).unwrap().frontier.go_on(&self.flows[1], |_| true);
+            runnable.into_iter().map(|task| TaskAt { frame, flow: 1, task }).collect()
+        }
+
+        /// What a thread does after a task, and with all that it lets go on: in the last turn of the loop, the loop ends. Returns
+        /// how many turns and submissions it saw end.
+        fn run(&self, task: TaskAt, well: bool) -> (u64, usize) {
+            let (mut next, mut turns, mut ends) = (vec![(task, well)], 0, 0);
+            while let Some((task, well)) = next.pop() {
+                let flow = &self.flows[task.flow];
+                let mut frames = self.frames.lock().unwrap();
+                frames.task_ended(flow, task, well);
+                assert!(frames.get_mut(task.frame).unwrap().frontier.go_on(flow, |_| true).is_empty());
+                let over = frames.over(task.frame);
+                drop(frames);
+                match over {
+                    None => {}
+                    Some(Over::Submission) => ends += 1,
+                    Some(Over::Turn(turn)) => {
+                        turns += 1;
+                        assert_eq!(turn.of, LOOP);
+                        if turn.failed || turn.turns == TURNS {
+                            next.push((LOOP, !turn.failed));
+                        } else {
+                            next.extend(self.begin(turn).into_iter().map(|task| (task, true)));
+                        }
+                    }
+                }
+            }
+            (turns, ends)
+        }
+    }
+
+    /// The two tasks of a turn end on two threads, and a task beside the loop on a third. One thread alone sees the turn end, and goes
+    /// on with the loop; one alone sees the submission end. A task that fails ends the loop with its turn.
+    #[test]
+    fn one_thread_goes_on_with_a_loop_and_one_ends_the_submission() {
+        for well in [true, false] {
+            loom::model(move || {
+                let flows = [flow(2), flow(2)];
+                let mut frames = Frames::new(&flows[0], None);
+                assert_eq!(frames.get_mut(ROOT).unwrap().frontier.go_on(&flows[0], |_| true), [0, 1]);
+                let shared = Arc::new(Shared { flows, frames: Mutex::new(frames) });
+                let tasks = shared.begin(Turn { of: LOOP, turns: 0, last: None, failed: false });
+                let others = [(tasks[1], well), (BESIDE, true)].map(|(task, well)| {
+                    let shared = Arc::clone(&shared);
+                    thread::spawn(move || shared.run(task, well))
+                });
+                let (mut turns, mut ends) = shared.run(tasks[0], true);
+                for other in others {
+                    let seen = other.join().unwrap();
+                    (turns, ends) = (turns + seen.0, ends + seen.1);
+                }
+                assert_eq!((turns, ends), (if well { TURNS } else { 1 }, 1));
+                assert!(shared.frames.lock().unwrap().get(1).is_none(), "its frame is free");
+            });
         }
     }
 }

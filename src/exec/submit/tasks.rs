@@ -26,7 +26,7 @@ use crate::error::{DriverError, Result, SubmitError};
 use crate::exec::submit::bindings::{External, SubmissionBindings};
 use crate::exec::submit::blocker::Blocker;
 use crate::exec::submit::deferred::{Deferred, waited};
-use crate::exec::submit::frames::{Frame, ROOT, TaskAt, Turn};
+use crate::exec::submit::frames::{Frame, Over, ROOT, TaskAt, Turn};
 use crate::exec::submit::user_event::ReservedUserEvent;
 use crate::graph::nodes::host_task::{TaskFn, TaskSubmission};
 use crate::graph::ports::Scope;
@@ -162,14 +162,9 @@ impl Deferred {
         if let Err(error) = outcome {
             progress.failure.get_or_insert(error);
         }
-        if let Some(frame) = progress.frames.get_mut(task.frame) {
-            frame.failed |= !well;
-            frame.frontier.task_ended(&self.exec().plan.flows[task.flow], task.task, well);
-        }
+        progress.frames.task_ended(&self.exec().plan.flows[task.flow], task, well);
         let runnable = self.go_on(&mut progress, task.frame);
-        let is_over = progress.frames.get(task.frame).is_none_or(|frame| frame.frontier.is_over());
-        // A turn that is over: its branch or loop goes on.
-        let turn = if is_over { progress.frames.leave(task.frame) } else { None };
+        let over = progress.frames.over(task.frame);
         let grown = progress.enqueued > before;
         drop(progress);
         if grown {
@@ -177,11 +172,10 @@ impl Deferred {
         }
         self.tell_given_up();
         self.dispatch(runnable.into_iter(), Some(&mut next));
-        if let Some(turn) = turn {
-            return Some(Job::Decide(turn));
-        }
-        if is_over && task.frame == ROOT {
-            self.end(true);
+        match over {
+            Some(Over::Turn(turn)) => return Some(Job::Decide(turn)),
+            Some(Over::Submission) => self.end(true),
+            None => {}
         }
         next.map(Job::Task)
     }
