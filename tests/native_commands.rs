@@ -5,8 +5,9 @@ mod common;
 mod native;
 
 use std::ptr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use clgraph::{
     Buffer, BuildCause, BuildError, DrawingDetail, Error, ErrorKind, Executable, Finalize, FinalizeError, Graph,
@@ -295,6 +296,33 @@ fn beside_host_tasks_it_does_what_it_does_without() {
         let expected = SubmitError::NativeCommand { node, text: "no luck".to_owned() };
         assert_eq!(error, Err(expected.into()));
     }
+}
+
+/// Rules F2, I4: its two functions are called one at a time, also where one thread submits and another one finalizes.
+#[test]
+fn its_functions_are_called_one_at_a_time() {
+    let bench = Bench::new();
+    let (buffer, busy) = (bench.buffer(&[0; LEN]), Arc::new(AtomicBool::new(false)));
+    let alone = |busy: &Arc<AtomicBool>| {
+        let busy = Arc::clone(busy);
+        move || {
+            assert!(!busy.swap(true, Ordering::SeqCst), "the other one is at work");
+            // So long that the other thread comes.
+            std::thread::sleep(Duration::from_millis(1));
+            busy.store(false, Ordering::SeqCst);
+        }
+    };
+    let (enqueues, records) = (alone(&busy), alone(&busy));
+    let command = NativeCommand::enqueued(move |_| enqueues()).or_recorded(move |_| records());
+    let graph = bench.graph();
+    graph.fill(&buffer, 1).add().unwrap();
+    // SAFETY: it does nothing.
+    unsafe { graph.native_command(command.reads_and_writes(&buffer)).after_all_leaves().add().unwrap() };
+    let executable = graph.finalize(Finalize::new().path(Path::Replay)).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..50).for_each(|_| executable.submit(&bench.queue).unwrap().wait().unwrap()));
+        scope.spawn(|| (0..50).for_each(|_| drop(graph.finalize(Finalize::new().path(Path::Native)).unwrap())));
+    });
 }
 
 /// Rules I4, E2

@@ -619,7 +619,7 @@ typedef struct clg_native_target {
 } clg_native_target;
 
 // A function of a native command. If it returns anything but 0, the submission or finalize fails, with the text of
-// `clg_fail`. No C++ exception may leave it.
+// `clg_fail`. No C++ exception may leave it. The functions of a command are called on any thread, one at a time.
 typedef int (*clg_native_function)(const struct clg_native_target *target, void *user);
 
 // A native command: at least one of the functions is not null.

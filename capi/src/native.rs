@@ -50,7 +50,7 @@ pub struct clg_native_target {
 }
 
 /// A function of a native command. If it returns anything but 0, the submission or finalize fails, with the text of
-/// `clg_fail`. No C++ exception may leave it.
+/// `clg_fail`. No C++ exception may leave it. The functions of a command are called on any thread, one at a time.
 pub type clg_native_function = Option<extern "C" fn(target: *const clg_native_target, user: *mut c_void) -> c_int>;
 
 /// A native command: at least one of the functions is not null.

@@ -87,7 +87,7 @@ impl NativeCommand {
     pub fn enqueued<R: TaskOutcome>(function: impl FnMut(&NativeQueue<'_>) -> R + Send + 'static) -> Self {
         let mut function = UserOwned::new(function);
         let function = Arc::new(Mutex::new(move |to: &NativeQueue<'_>| function(to).into_outcome()));
-        Self { functions: NativeFn { enqueue: Some(function), record: None }, uses: Vec::new() }
+        Self { functions: NativeFn { enqueue: Some(function), ..NativeFn::default() }, uses: Vec::new() }
     }
 
     /// Creates a command whose function records, when its partition of the graph is recorded.
@@ -354,6 +354,8 @@ type Record = dyn FnMut(&NativeRecording<'_>) -> Result<(), String> + Send;
 /// The functions of a native command, at least one of the two. Clones share the functions.
 #[derive(Clone, Default)]
 pub(crate) struct NativeFn {
+    /// One of the two is called at a time: they may share data of the program (rule F2).
+    calls: Arc<Mutex<()>>,
     enqueue: Option<Arc<Mutex<Enqueue>>>,
     record: Option<Arc<Mutex<Record>>>,
 }
@@ -380,6 +382,7 @@ impl NativeFn {
         let Some(function) = &self.enqueue else {
             return Err("it can only be recorded, but the driver made no command buffer for this queue".to_owned());
         };
+        let _one_at_a_time = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let mut function = function.lock().unwrap_or_else(PoisonError::into_inner);
         outcome_of(|| (function)(to))
     }
@@ -387,6 +390,7 @@ impl NativeFn {
     /// Calls the function that records. An error is returned as its text.
     pub(crate) fn record(&self, to: &NativeRecording<'_>) -> Result<(), String> {
         let Some(function) = &self.record else { return Err("it has no function that records".to_owned()) };
+        let _one_at_a_time = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let mut function = function.lock().unwrap_or_else(PoisonError::into_inner);
         outcome_of(|| (function)(to))
     }
