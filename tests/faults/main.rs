@@ -4,8 +4,9 @@
 //! A layer between the loader and the driver counts calls and makes them fail: `tests/layer`. It has to exist before
 //! the first OpenCL call, so the work is done in a child process.
 //!
-//! A sweep tries a place of about every eighth function of each use, and of two at least, by chance. It prints its seed; `CLGRAPH_TEST_SEED` tries the
-//! same places again. `CLGRAPH_TEST_PLACES` is the number of places (`all`: up to 50 of each function and use).
+//! A sweep tries a place of about every eighth function of each use (every 16th, where the environment names a path), and
+//! of two at least, by chance. It prints its seed; `CLGRAPH_TEST_SEED` tries the same places again. `CLGRAPH_TEST_PLACES` is
+//! the number of places (`all`: up to 50 of each function and use).
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
 mod addresses;
@@ -63,13 +64,18 @@ fn by_opencl3(one: &Use, function: &str) -> bool {
     one.name == "objects of opencl3" && (function.starts_with("clRelease") || function == "clSetUserEventStatus")
 }
 
-/// How many places of a function and use are tried; None for one of about every eighth function and use.
+/// How many places of a function and use are tried; None for one of some functions and uses: see [`one_in`].
 fn sample() -> Option<usize> {
     match std::env::var("CLGRAPH_TEST_PLACES") {
         Ok(all) if all == "all" => Some(PLACES as usize),
         Ok(count) => Some(count.parse().expect("CLGRAPH_TEST_PLACES is a number, or `all`")),
         Err(_) => None,
     }
+}
+
+/// Of so many functions about one is tried. Most uses name their path, and do the same where the environment names another one.
+fn one_in() -> u32 {
+    if std::env::var_os("CLGRAPH_PATH").is_some() { 16 } else { 8 }
 }
 
 /// The seed.
@@ -82,7 +88,7 @@ fn seed() -> u64 {
 fn places(calls: &[u32], chance: &mut fastrand::Rng) -> Vec<Vec<u32>> {
     let each = sample();
     let mut some: Vec<usize> =
-        calls.iter().map(|_| each.unwrap_or_else(|| usize::from(chance.u32(..8) == 0))).collect();
+        calls.iter().map(|_| each.unwrap_or_else(|| usize::from(chance.u32(..one_in()) == 0))).collect();
     if each.is_none() {
         // Uses with few functions have some of them tried, too.
         let taken = some.iter().sum::<usize>();
@@ -422,7 +428,7 @@ fn a_call_that_fails_is_a_clean_error_wherever_it_is() {
     for one in USES.iter().filter(|one| !one.is_swept()) {
         writeln!(out, "sweep: {} is left out: as without CLGRAPH_PATH", one.name).unwrap();
     }
-    let each = sample().map_or_else(|| "1 of every eighth".to_owned(), |places| format!("{places} a"));
+    let each = sample().map_or_else(|| format!("1 of one in {}", one_in()), |places| format!("{places} a"));
     let which = format!("seed {seed}, {each} function and use");
     writeln!(out, "sweep: {places} places ({which}), {errors} with an error, in {:?}", begin.elapsed()).unwrap();
     assert!(wrong.is_empty(), "{wrong} ({which}: CLGRAPH_TEST_SEED and CLGRAPH_TEST_PLACES try the same again)");
