@@ -73,7 +73,7 @@ fn sample() -> Option<usize> {
     }
 }
 
-/// Of so many functions about one is tried. Most uses name their path, and do the same where the environment names another one.
+/// Of so many functions about one is tried. Where the environment names a path, the uses run a second time.
 fn one_in() -> u32 {
     if std::env::var_os("CLGRAPH_PATH").is_some() { 16 } else { 8 }
 }
@@ -428,7 +428,7 @@ fn a_call_that_fails_is_a_clean_error_wherever_it_is() {
     for one in USES.iter().filter(|one| !one.is_swept()) {
         writeln!(out, "sweep: {} is left out: as without CLGRAPH_PATH", one.name).unwrap();
     }
-    let each = sample().map_or_else(|| format!("1 of one in {}", one_in()), |places| format!("{places} a"));
+    let each = sample().map_or_else(|| format!("1 of every {}th", one_in()), |places| format!("{places} a"));
     let which = format!("seed {seed}, {each} function and use");
     writeln!(out, "sweep: {places} places ({which}), {errors} with an error, in {:?}", begin.elapsed()).unwrap();
     assert!(wrong.is_empty(), "{wrong} ({which}: CLGRAPH_TEST_SEED and CLGRAPH_TEST_PLACES try the same again)");
