@@ -210,8 +210,8 @@ static void runs(cl_command_queue_properties bits) {
     CHECK(count == 4);
     OK(captured(buffer, 2, commands, &count));
     CHECK(count == 4 && commands[1] != NULL && commands[2] == NULL);
-    struct argument argument = {1, sizeof by, &by};
-    struct config config = {.command = commands[1], .args = 1, .arg_list = &argument};
+    struct dispatch_argument argument = {1, sizeof by, &by};
+    struct dispatch_config config = {.command = commands[1], .num_args = 1, .arg_list = &argument};
     const void *configs[] = {&config};
     OK(update(buffer, 1, &kind, configs));
     OK(enqueue(0, NULL, buffer, 0, NULL, NULL));
@@ -534,8 +534,8 @@ static void samplers(void) {
     cl_mutable_command_khr command = NULL;
     OK(captured(buffer, 1, &command, NULL));
     cl_uint kind = 0;
-    struct argument argument = {2, sizeof ten, ten};
-    struct config config = {.command = command, .args = 1, .arg_list = &argument};
+    struct dispatch_argument argument = {2, sizeof ten, ten};
+    struct dispatch_config config = {.command = command, .num_args = 1, .arg_list = &argument};
     const void *configs[] = {&config};
     OK(update(buffer, 1, &kind, configs));
     OK(enqueue(0, NULL, buffer, 0, NULL, NULL));

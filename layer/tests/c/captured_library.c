@@ -154,13 +154,13 @@ int main(int argc, char **argv) {
     cl_int (*update)(cl_command_buffer_khr, cl_uint, const cl_uint *, const void **);
     *(void **)&update = function("clUpdateMutableCommandsKHR");
     cl_uint kind = 0;
-    struct argument argument = {0};
-    struct config config = {.command = commands[0], .args = 1, .arg_list = &argument};
+    struct dispatch_argument argument = {0};
+    struct dispatch_config config = {.command = commands[0], .num_args = 1, .arg_list = &argument};
     const void *configs[] = {&config};
     if (strcmp(argv[1], "axpy") == 0) {
         /* XaxpyFastest(n, alpha, x, y) with another alpha. */
         float alpha = 3;
-        argument = (struct argument){1, sizeof alpha, &alpha};
+        argument = (struct dispatch_argument){1, sizeof alpha, &alpha};
         reset();
         operation(argv[1], alpha);
         read_all(plain);
@@ -172,10 +172,10 @@ int main(int argc, char **argv) {
         printf("updated\n");
     } else if (is_fft) {
         /* The first transform with other memory: its kernels are fft_fwd(numbers, from, room) and fft_fwd(numbers, room, to). */
-        struct argument last = {2, sizeof memory[2], &memory[2]};
-        const void *two[] = {&config, &(struct config){.command = commands[1], .args = 1, .arg_list = &last}};
+        struct dispatch_argument last = {2, sizeof memory[2], &memory[2]};
+        const void *two[] = {&config, &(struct dispatch_config){.command = commands[1], .num_args = 1, .arg_list = &last}};
         cl_uint kinds[] = {0, 0};
-        argument = (struct argument){1, sizeof memory[2], &memory[2]};
+        argument = (struct dispatch_argument){1, sizeof memory[2], &memory[2]};
         CHECK(update(buffer, 2, kinds, two) == CL_SUCCESS);
         reset();
         CHECK(enqueue(0, NULL, buffer, 0, NULL, NULL) == CL_SUCCESS);

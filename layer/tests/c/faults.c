@@ -189,8 +189,8 @@ static void one(cl_command_queue_properties bits, int captures, int longer) {
     }
     is(queue, c, 0);
     runs(queue, buffer, c, 15);
-    struct argument argument = {2, sizeof other, &other};
-    struct config config = {.command = command, .args = 1, .arg_list = &argument};
+    struct dispatch_argument argument = {2, sizeof other, &other};
+    struct dispatch_config config = {.command = command, .num_args = 1, .arg_list = &argument};
     const void *configs[] = {&config};
     cl_uint kind = 0;
     STEP(update(buffer, 1, &kind, configs));

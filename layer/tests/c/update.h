@@ -1,19 +1,26 @@
-/* Updates of command buffers, and the functions of these that programs with captures use: the headers of a system may be older. */
+/* Updates of command buffers, and functions of these: the headers of a system may be older. */
 #pragma once
 #include "../../include/clgraph_layer.h"
 
 /* As in the headers from 2024-09 on. */
-struct argument {
-    cl_uint index;
-    size_t size;
-    const void *value;
+struct dispatch_argument {
+    cl_uint arg_index;
+    size_t arg_size;
+    const void *arg_value;
 };
-struct config {
-    cl_mutable_command_khr command;
-    cl_uint args, svm_args, exec_infos, work_dim;
-    const struct argument *arg_list, *svm_list;
-    const void *exec_info_list;
-    const size_t *offset, *global, *local;
+
+struct dispatch_exec_info {
+    cl_uint param_name;
+    size_t param_value_size;
+    const void *param_value;
+};
+
+struct dispatch_config {
+    void *command;
+    cl_uint num_args, num_svm_args, num_exec_infos, work_dim;
+    const struct dispatch_argument *arg_list, *arg_svm_list;
+    const struct dispatch_exec_info *exec_info_list;
+    const size_t *global_work_offset, *global_work_size, *local_work_size;
 };
 
 typedef cl_int(CL_API_CALL *update_function)(cl_command_buffer_khr, cl_uint, const cl_uint *, const void **);

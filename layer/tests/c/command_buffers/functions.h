@@ -6,6 +6,7 @@
 #include <CL/cl.h>
 
 #include "../check.h"
+#include "../update.h"
 
 typedef struct a_command_buffer *command_buffer;
 typedef struct a_mutable_command *mutable_command;
@@ -75,26 +76,6 @@ enum { IMMUTABLE_MEMORY = 1 << 6 };
 
 /* Of an update. */
 enum { DISPATCH_CONFIG = 0 };
-
-struct dispatch_argument {
-    cl_uint arg_index;
-    size_t arg_size;
-    const void *arg_value;
-};
-
-struct dispatch_exec_info {
-    cl_uint param_name;
-    size_t param_value_size;
-    const void *param_value;
-};
-
-struct dispatch_config {
-    mutable_command command;
-    cl_uint num_args, num_svm_args, num_exec_infos, work_dim;
-    const struct dispatch_argument *arg_list, *arg_svm_list;
-    const struct dispatch_exec_info *exec_info_list;
-    const size_t *global_work_offset, *global_work_size, *local_work_size;
-};
 
 /* What all record functions begin and end with. */
 #define RECORD_HEAD command_buffer, cl_command_queue, const cl_properties *
