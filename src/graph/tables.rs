@@ -51,6 +51,8 @@ pub(crate) struct Tables {
     pub(crate) parameter_bound: BTreeSet<NodeId>,
     /// Whether nodes may use other memory than when their edges were made.
     pub(crate) moved: bool,
+    /// Whether some launch was declared to write an argument that is `const`. It may be gone.
+    pub(crate) has_written_const: bool,
     /// The memory that an executable has placed for the allocations of its graph, by allocation and byte. `Some` only
     /// in an executable that can be updated or whose graph owns memory; `None` in a graph.
     pub(crate) placed: Option<Arc<FxHashMap<(AllocId, usize), ViewId>>>,

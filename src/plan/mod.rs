@@ -274,8 +274,7 @@ pub(crate) fn plan(ir: &Ir, caps: &Caps, options: &Options<'_>) -> Result<Plan, 
     let mut layout = graph_memory::layout(ir, &lifetimes, &options.memory, divided[0].in_order)?;
     let mut edges = reduce::reduce(ir);
     let (objects, object_of) = intern::intern(ir, &order, options);
-    let all = orders.iter().flatten();
-    let steps = steps::steps(ir, all, &object_of, options.updatable);
+    let steps = steps::steps(ir, &orders, &object_of, options.updatable);
     let (mut segments, mut planned) = (Vec::new(), Vec::with_capacity(orders.len()));
     let (mut placed, mut next_task) = (0, 0);
     for (order, divided) in orders.iter().zip(&mut divided) {

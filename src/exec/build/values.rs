@@ -70,6 +70,7 @@ pub(in crate::exec) fn set_args(tables: &Tables, args: Span) -> impl Iterator<It
     tables.ir.args(args).iter().map(|arg| set_arg(tables, arg))
 }
 
+#[inline(always)]
 pub(in crate::exec) fn set_arg<'a>(tables: &'a Tables, arg: &Arg<ById>) -> Arg<ByRef<'a>> {
     match arg {
         Arg::Memory(view) => tables.mem(*view).map_or(Arg::Null(()), Arg::Memory),

@@ -306,17 +306,13 @@ impl Tables {
     /// building, recording, replacing, parameters, and groups.
     pub(crate) fn writes_to_const(&self) -> Vec<WritesConst> {
         let mut found = Vec::new();
-        let has_const =
-            |kernel: &Kernel| kernel.params().is_some_and(|params| params.iter().any(|param| param.is_const));
-        let looked_at: Vec<bool> = self.kernels.iter().map(has_const).collect();
-        if !looked_at.contains(&true) {
+        // Nearly no program has any, so nobody looks at all nodes for it.
+        if !self.has_written_const {
             return found;
         }
         let mut look = |node, launch, op: &Command<ById>, modes: &mut dyn Iterator<Item = Mode>| {
             let Command::Kernel { kernel, args, .. } = op else { return };
-            let Some(params) = self.kernels[kernel.index()].params().filter(|_| looked_at[kernel.index()]) else {
-                return;
-            };
+            let Some(params) = self.kernels[kernel.index()].params() else { return };
             // The accesses of arguments come first, before other uses of memory.
             for (arg, (given, param)) in self.ir.args(*args).iter().zip(params).enumerate() {
                 let mode = if given.view().is_some() { modes.next() } else { None };

@@ -475,7 +475,11 @@ impl Request for Launch {
         let id = state.kernel(&kernel, checked.built.is_some());
         let base = state.ir.push_bytes(&bytes)?;
         let mut lowered = SmallVec::<[Arg<ById>; 8]>::with_capacity(args.len());
-        for arg in args {
+        let is_const = |arg: usize| kernel.params().is_some_and(|params| params[arg].is_const);
+        for (index, arg) in args.into_iter().enumerate() {
+            if let Arg::Memory((_, mode)) | Arg::Null(mode) = &arg {
+                state.has_written_const |= mode.writes() && is_const(index);
+            }
             lowered.push(match arg {
                 Arg::Memory((region, mode)) => {
                     let access = state.access(&region, mode);
