@@ -202,24 +202,35 @@ pub(crate) fn kernel(
     })
 }
 
-/// Enqueues a kernel without a wait list and without an event.
-#[inline(always)]
-pub(crate) fn launch(
-    queue: &DriverQueue,
-    object: &KernelObject,
-    dims: u32,
-    offset: &[usize; 3],
-    global: &[usize; 3],
-    local: Option<&[usize; 3]>,
-) -> Result<(), DriverError> {
-    // What `kernel` does beside the call is for wait lists and events, and took a tenth of a submission.
-    let call = "clEnqueueNDRangeKernel";
-    let core = Core::get().map_err(|_| DriverError::faulty(call, DriverFault::Missing))?;
-    let (queue, kernel) = (queue.raw(), object.raw());
-    let local = local.map_or(std::ptr::null(), |local| local.as_ptr());
-    let (offset, global, list, event) = (offset.as_ptr(), global.as_ptr(), std::ptr::null(), std::ptr::null_mut());
-    // SAFETY: **live**, **promise**, **lists**; three sizes each, of which `dims`, at most 3, are read.
-    check(call, unsafe { (core.clEnqueueNDRangeKernel)(queue, kernel, dims, offset, global, local, 0, list, event) })
+/// Enqueues kernels without wait lists and without events. What [`kernel`] does beside the call is for those, and took a tenth of a
+/// submission.
+pub(crate) struct Plain<'a> {
+    core: &'static Core,
+    queue: &'a DriverQueue,
+}
+
+impl<'a> Plain<'a> {
+    pub(crate) fn on(queue: &'a DriverQueue) -> Result<Self, DriverError> {
+        let missing = |_| DriverError::faulty("clEnqueueNDRangeKernel", DriverFault::Missing);
+        Ok(Self { core: Core::get().map_err(missing)?, queue })
+    }
+
+    #[inline(always)]
+    pub(crate) fn launch(
+        &self,
+        object: &KernelObject,
+        dims: u32,
+        offset: &[usize; 3],
+        global: &[usize; 3],
+        local: Option<&[usize; 3]>,
+    ) -> Result<(), DriverError> {
+        let (queue, kernel) = (self.queue.raw(), object.raw());
+        let local = local.map_or(std::ptr::null(), |local| local.as_ptr());
+        let (offset, global, list, event) = (offset.as_ptr(), global.as_ptr(), std::ptr::null(), std::ptr::null_mut());
+        let launch = self.core.clEnqueueNDRangeKernel;
+        // SAFETY: **live**, **promise**, **lists**; three sizes each, of which `dims`, at most 3, are read.
+        check("clEnqueueNDRangeKernel", unsafe { launch(queue, kernel, dims, offset, global, local, 0, list, event) })
+    }
 }
 
 /// Copies `size` bytes. Source and destination are both buffers, or both addresses.

@@ -262,16 +262,19 @@ impl<'a> Interpreter<'a> {
     #[inline]
     fn run(&mut self, stream: usize, steps: Range<usize>, event: Option<usize>) -> Result<(), Stopped> {
         let (values, plan, queue) = (&*self.snapshot.values, &self.exec.plan, self.queue(stream));
-        let inner = steps.start + 1..steps.end.saturating_sub(1);
-        let is_quiet = self.bindings.log.is_none();
-        for index in steps.clone() {
-            if is_quiet && inner.contains(&index) {
-                match replay::launch(values, index, &plan.steps[index], queue) {
-                    Ok(true) => continue,
-                    Ok(false) => {}
-                    Err(source) => return Err(self.stopped(index..index + 1, source)),
-                }
+        // Steps that wait for nothing, and whose end nobody asks for.
+        let inner = match self.bindings.log {
+            None => steps.start + 1..steps.end.saturating_sub(1),
+            Some(_) => 0..0,
+        };
+        let mut next = steps.start;
+        while next < steps.end {
+            if inner.contains(&next) {
+                next = replay::launches(values, &plan.steps, next..inner.end, queue)
+                    .map_err(|(index, source)| self.stopped(index..index + 1, source))?;
             }
+            let index = next;
+            next += 1;
             if self.bindings.log.is_some() {
                 let is_native = matches!(values.command(&plan.steps[index]), Command::Native { .. });
                 self.log_begin(stream, index, is_native)?;

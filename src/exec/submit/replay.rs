@@ -3,6 +3,8 @@
 //! A command costs its own OpenCL call and nothing else: no allocation, no argument to set, and no event that nothing
 //! needs.
 
+use std::ops::Range;
+
 use crate::cl::commands::command;
 use crate::cl::commands::enqueue::{self, To};
 use crate::cl::completion::reentrancy::ReentrancyGuard;
@@ -30,19 +32,24 @@ impl From<DriverError> for ReplayError {
     }
 }
 
-/// Enqueues a launch that waits for nothing and needs no event: most steps of a submission are such launches. Returns
-/// false, and does nothing, if the step is another one.
-#[inline(always)]
-pub(in crate::exec) fn launch(
+/// Enqueues launches that wait for nothing and need no event: most steps of a submission are such launches. Returns the first step
+/// that is another one, or the end. An error comes with the step that the driver refused.
+// A function of its own: what the loop needs stays in registers.
+#[inline(never)]
+pub(in crate::exec) fn launches(
     values: &Values,
-    index: usize,
-    step: &Step,
+    steps: &[Step],
+    range: Range<usize>,
     queue: &DriverQueue,
-) -> Result<bool, DriverError> {
-    let Command::Kernel { grid, .. } = values.command(step) else { return Ok(false) };
-    let Some(object) = values.kernel_object(index).filter(|_| !grid.is_empty()) else { return Ok(false) };
-    enqueue::launch(queue, object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref())?;
-    Ok(true)
+) -> Result<usize, (usize, DriverError)> {
+    let plain = enqueue::Plain::on(queue).map_err(|error| (range.start, error))?;
+    for index in range.clone() {
+        let Command::Kernel { grid, .. } = values.command(&steps[index]) else { return Ok(index) };
+        let Some(object) = values.kernel_object(index).filter(|_| !grid.is_empty()) else { return Ok(index) };
+        let launched = plain.launch(object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref());
+        launched.map_err(|error| (index, error))?;
+    }
+    Ok(range.end)
 }
 
 /// Enqueues the command of a step on an in-order queue.
