@@ -39,7 +39,8 @@ extern "C" {
  *
  * An event that such a call returns is complete when the capture ends, whether it succeeds or not. Until then it is for wait lists of
  * the same queue. Kernels, memory objects and what is written from the program's memory may change, and may be released, after each
- * call; memory that a call reads into is the program's to keep, as long as the command buffer is used.
+ * call; memory that a call reads into is the program's to keep, as long as the command buffer is used, and so are both sides of
+ * clEnqueueSVMMemcpy.
  *
  * What cannot be captured returns CL_INVALID_OPERATION, or CL_INVALID_EVENT_WAIT_LIST for an event that is not of the capture, and
  * spoils the capture: blocking calls, waits, maps, native kernels, shared objects of graphics, command buffers. A call with an

@@ -67,6 +67,14 @@ fn command_buffers_compute_what_plain_calls_compute() {
     uses("command_buffers.c", &["results", "failing"]);
 }
 
+/// Rule L4: PoCL's device without threads hangs when a user event is completed, and no program has one here.
+#[test]
+fn long_command_buffers_run_on_a_device_without_threads() {
+    let mut command = Command::new(compiled("command_buffers.c", &[OPENCL]));
+    command.arg("long").env("POCL_DEVICES", "basic").env("OPENCL_LAYERS", layer()).env(SERVES, "always");
+    assert_eq!(run(command.env_remove(REPORT).env_remove(VERSION)).out, "ok\n");
+}
+
 /// Rule L1: also while earlier submissions run, and all or nothing.
 #[test]
 fn commands_are_updated() {

@@ -193,8 +193,14 @@ impl Queue {
         let recording = RecordsBody::begin(self)?;
         let queue = Queue::with_properties(self, self.device(), self.properties())?;
         let graph = Graph::new(self)?;
-        graph.record(&queue, || body(&queue))?;
-        recording.end()?;
+        let mut ended = false;
+        graph.record(&queue, || {
+            body(&queue)?;
+            // What it enqueued after it ended its recording has run.
+            ended = !queue.recording_graph().is_ok_and(|into| into.id() == graph.id());
+            Ok(())
+        })?;
+        recording.end(ended)?;
         graph.finalize(Finalize::new())
     }
 

@@ -342,9 +342,28 @@ fn order_and_steps(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> R
     Ok(())
 }
 
+/// Returns the innermost body that has each node.
+fn innermost_bodies(ir: &Ir) -> Vec<Option<usize>> {
+    let range = |(number, body): (usize, &Body)| match body {
+        Body::Inlined { nodes, .. } => Some((nodes.clone(), number)),
+        Body::Executable(_) => None,
+    };
+    let mut bodies: Vec<(std::ops::Range<u32>, usize)> = ir.bodies.iter().enumerate().filter_map(range).collect();
+    // Outer ones first.
+    bodies.sort_unstable_by_key(|(nodes, _)| (nodes.start, std::cmp::Reverse(nodes.end)));
+    let (mut next, mut open) = (bodies.into_iter().peekable(), Vec::<(std::ops::Range<u32>, usize)>::new());
+    let of = |node: NodeId| {
+        open.extend(std::iter::from_fn(|| next.next_if(|(nodes, _)| nodes.start <= node.0)));
+        while open.pop_if(|(nodes, _)| nodes.end <= node.0).is_some() {}
+        open.last().map(|(_, number)| *number)
+    };
+    ir.ids().map(of).collect()
+}
+
 /// Rule 12: the flows tile the steps, and each step is in the flow of the innermost body that has its node.
 fn flows(ir: &Ir, plan: &Plan) -> Result<(), String> {
     let mut next = 0;
+    let innermost = innermost_bodies(ir);
     for (number, flow) in plan.flows.iter().enumerate() {
         if flow.steps.start != next {
             return fail(format!("flow {number} starts at step {}, and not at {next}", flow.steps.start));
@@ -352,16 +371,7 @@ fn flows(ir: &Ir, plan: &Plan) -> Result<(), String> {
         next = flow.steps.end;
         let nodes = plan.steps[flow.steps.clone()].iter().map(|step| step.node);
         for node in nodes.chain(flow.tasks.iter().map(|task| task.node)) {
-            let has = |(_, body): &(usize, &Body)| match body {
-                Body::Inlined { nodes, .. } => nodes.contains(&node.0),
-                Body::Executable(_) => false,
-            };
-            let size = |(_, body): &(usize, &Body)| match body {
-                Body::Inlined { nodes, .. } => nodes.len(),
-                Body::Executable(_) => 0,
-            };
-            let innermost = ir.bodies.iter().enumerate().filter(has).min_by_key(size);
-            if number != innermost.map_or(0, |(body, _)| body + 1) {
+            if number != innermost[node.index()].map_or(0, |body| body + 1) {
                 return fail(format!("node {} is in flow {number}, which is not its body", node.0));
             }
         }

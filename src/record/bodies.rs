@@ -33,10 +33,11 @@ impl<'q> RecordsBody<'q> {
         Ok(Self { queue, around, _of_this_thread: PhantomData })
     }
 
-    /// The body is recorded: checks that the queue still records what is around it. A recording may have been interrupted.
-    pub(crate) fn end(self) -> Result<(), RecordError> {
-        let is_same = self.queue.0.machine.lock().goal() == self.around.as_ref();
-        if is_same || self.around.is_none() { Ok(()) } else { Err(RecordError::EndedInBody) }
+    /// The body is recorded: checks that the queue still records what is around it. A recording may have been interrupted. `ended`:
+    /// the body ended its own.
+    pub(crate) fn end(self, ended: bool) -> Result<(), RecordError> {
+        let is_same = self.around.is_none() || self.queue.0.machine.lock().goal() == self.around.as_ref();
+        if is_same && !ended { Ok(()) } else { Err(RecordError::EndedInBody) }
     }
 }
 

@@ -155,6 +155,7 @@ static const struct { const char *use, *name; void (*part)(void); } PARTS[] = {
     PART("results", wait_lists),
     PART("results", wait_lists_of_long),
     PART("results", events),
+    PART("long", long_ones),
     PART("failing", failing_in_order),
     PART("failing", failing_out_of_order),
     PART("updates", arguments),

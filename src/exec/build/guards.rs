@@ -73,7 +73,10 @@ const PATTERN: usize = 16;
 
 /// The loops of an executable that can go ahead.
 #[derive(Debug, Default)]
-pub(in crate::exec) struct Guards(Vec<Guard>);
+pub(in crate::exec) struct Guards(
+    /// In the order of their flows.
+    Vec<Guard>,
+);
 
 /// A loop that can go ahead.
 pub(in crate::exec) struct Guard {
@@ -98,7 +101,7 @@ pub(in crate::exec) struct Guard {
 impl Guards {
     /// Returns the loop whose body is a flow.
     pub(in crate::exec) fn of_flow(&self, flow: usize) -> Option<&Guard> {
-        self.0.iter().find(|guard| guard.flow == flow)
+        self.0.binary_search_by_key(&flow, |guard| guard.flow).ok().map(|at| &self.0[at])
     }
 
     /// Returns the loop that has a step in its body.
@@ -111,8 +114,8 @@ impl Guards {
         self.0.iter().all(|guard| plan.flows.get(guard.flow).is_some_and(|flow| flow.steps == guard.steps))
     }
 
-    /// Gives the loops that can go ahead guarded kernels. Returns them, and for each other loop, by the flow of its body, why the
-    /// host decides it.
+    /// Gives the loops that can go ahead guarded kernels. Returns them, and for each other loop, in the order of the flows of their
+    /// bodies, why the host decides it.
     pub(in crate::exec) fn new(
         context: &impl InContext,
         device: &Device,
@@ -139,6 +142,8 @@ impl Guards {
                 Err(why) => others.push((flow, why)),
             }
         }
+        all.sort_unstable_by_key(|guard: &Guard| guard.flow);
+        others.sort_unstable_by_key(|(flow, _)| *flow);
         (Self(all), others)
     }
 }

@@ -103,8 +103,8 @@ impl Rolled {
         all.into_iter().map(|(port, turns, _)| (port, turns)).collect()
     }
 
-    /// Reports how loops run, in the order of the graph's nodes. `host_decided`: why the host decides a loop with a condition, by
-    /// the flow of its body.
+    /// Reports how loops run, in the order of the graph's nodes. `host_decided`: why the host decides a loop with a condition, in
+    /// the order of the flows of their bodies.
     pub(in crate::exec) fn reports(
         &self,
         planned: &Flat,
@@ -131,14 +131,15 @@ impl Rolled {
             match control.kind {
                 ControlKind::When | ControlKind::Switch => continue,
                 ControlKind::While { .. } => {
-                    let why = host_decided.iter().find(|(of, _)| *of == flows.start);
-                    report.host_decided = why.map(|(_, why)| why.clone());
+                    let why = host_decided.binary_search_by_key(&flows.start, |(of, _)| *of);
+                    report.host_decided = why.ok().map(|at| host_decided[at].1.clone());
                     if report.host_decided.is_none() && values.guards.of_flow(flows.start).is_none() {
                         continue;
                     }
                 }
                 ControlKind::Repeat { turns } => {
-                    let stays = repeats.iter().find(|of| of.node == place).and_then(|of| of.stays);
+                    let stays =
+                        repeats.binary_search_by_key(&place, |of| of.node).ok().and_then(|at| repeats[at].stays);
                     let kind = |node: NodeId| NodeKind::of(new.command(node));
                     let why = stays.map(|stays| match stays {
                         Stays::Node(node) => HostDecided::Node(kind(node)),

@@ -340,13 +340,15 @@ impl TaskSubmission for Calling<'_> {
         }
         let progress = self.submission.lock();
         // A task waits for everything before it, so the read is complete, unless it was never enqueued.
-        let is_complete = place.is_some_and(|(_, (flow, partition))| {
-            match progress.frames.around(self.at.frame, flow as usize) {
+        let is_complete = match place {
+            Some((_, (flow, partition))) => match progress.frames.around(self.at.frame, flow as usize) {
                 Some(frame) => frame.frontier.is_enqueued(partition as usize),
                 // A body of a branch or loop that is over.
-                None => self.submission.state.has_run(flow as usize),
-            }
-        });
+                None if self.submission.state.has_run(flow as usize) => true,
+                None => return Err(SubmitError::NotRun { node: read.node }.into()),
+            },
+            None => false,
+        };
         let slot = progress.work.as_ref().and_then(|work| work.bindings.slots.get(at)).filter(|_| is_complete);
         let slot = Arc::clone(slot.ok_or(SubmitError::NotComplete)?);
         drop(progress);

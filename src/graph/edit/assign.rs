@@ -173,6 +173,9 @@ impl Edit {
                     (Command::Copy { .. } | Command::CopyRect(_) | Command::CopyImage(_), _) => {}
                     (Command::Fill { .. } | Command::Write { .. } | Command::Read { .. }, _) => {}
                     (Command::Empty | Command::Alloc(_) | Command::Free(_) | Command::SubGraph(_), _) => {}
+                    (Command::Control(old), Command::Control(new)) => {
+                        same_bodies(to, old.bodies, from, new.bodies)?;
+                    }
                     (Command::Task(_) | Command::Event { .. } | Command::Control(_), _) => {}
                 }
                 let old = old.clone();
@@ -470,22 +473,8 @@ impl<'a> Translate<'a, ById, ById> for Assignment<'_, '_> {
     }
 
     /// The bodies stay, and their nodes get their values one by one.
-    fn bodies(&mut self, bodies: &'a Span) -> Result<Span, Mismatch> {
+    fn bodies(&mut self, _: &'a Span) -> Result<Span, Mismatch> {
         let Command::Control(old) = self.old else { return Err(OTHER_KIND.to_owned()) };
-        let (mine, new) = (old.bodies.of(&self.to.ir.bodies), bodies.of(&self.from.ir.bodies));
-        if mine.len() != new.len() {
-            let (mine, new) = (mine.len(), new.len());
-            return Err(format!("it has {mine} bodies, but {new} were given, and this number cannot change"));
-        }
-        let id = |tables: &Tables, child: ChildId| tables.children.get(child.index()).map(|child| child.of.id());
-        for (index, pair) in mine.iter().zip(new).enumerate() {
-            let (Body::Executable(mine), Body::Executable(new)) = pair else { continue };
-            if id(self.to, *mine) != id(self.from, *new) {
-                return Err(format!(
-                    "body {index} is another executable: give the same executable, whose values may have changed"
-                ));
-            }
-        }
         Ok(old.bodies)
     }
 
@@ -569,6 +558,25 @@ fn same_mem(to: &Tables, a: ViewId, from: &Tables, b: ViewId) -> bool {
 
 fn is_image(tables: &Tables, view: ViewId) -> bool {
     matches!(tables.ir.views[view.index()].kind, ViewKind::Image | ViewKind::ImageOfBuffer)
+}
+
+/// Bodies stay, and their nodes get their values one by one.
+fn same_bodies(to: &Tables, old: Span, from: &Tables, new: Span) -> Result<(), Mismatch> {
+    let (mine, new) = (old.of(&to.ir.bodies), new.of(&from.ir.bodies));
+    if mine.len() != new.len() {
+        let (mine, new) = (mine.len(), new.len());
+        return Err(format!("it has {mine} bodies, but {new} were given, and this number cannot change"));
+    }
+    let id = |tables: &Tables, child: ChildId| tables.children.get(child.index()).map(|child| child.of.id());
+    for (index, pair) in mine.iter().zip(new).enumerate() {
+        let (Body::Executable(mine), Body::Executable(new)) = pair else { continue };
+        if id(to, *mine) != id(from, *new) {
+            return Err(format!(
+                "body {index} is another executable: give the same executable, whose values may have changed"
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn same_size(old: usize, new: usize) -> Result<(), Mismatch> {

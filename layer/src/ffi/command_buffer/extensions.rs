@@ -19,7 +19,7 @@ use super::{buffer, calls, capture, enqueue, enter, kernels, query, record, upda
 use crate::command_buffer::properties::FIELDS;
 use crate::command_buffer::version::{self, Native, Version};
 use crate::command_buffer::{Checked, ensure};
-use crate::ffi::{quietly, targets::next};
+use crate::ffi::{quietly, targets::next, watch};
 use crate::settings::Serves;
 
 /// `CL_COMMAND_BUFFER_CAPABILITY_OUT_OF_ORDER_KHR`, before revision 0.9.6.
@@ -264,6 +264,7 @@ unsafe fn asked(name: *const c_char, serves: impl FnOnce() -> bool) -> Option<*m
         // SAFETY: the caller's promise.
         let name = unsafe { CStr::from_ptr(name) };
         let function = function(name).filter(|_| serves())?;
+        watch::record(|recorder| recorder.function_was_asked_for(name.to_bytes()));
         if matches!(name.to_bytes(), b"clCreateCommandBufferKHR" | b"clBeginCaptureCLG" | b"clGetCaptureTableCLG") {
             kernels::begin();
         }

@@ -442,6 +442,29 @@ static void wait_lists_of_long(void) {
     repeats = 1;
 }
 
+/* Without a user event of the program's. */
+static void long_one(cl_command_queue on, cl_command_queue to) {
+    reset();
+    command_buffer buffer = new_buffer(on, 0);
+    for (int i = 0; i < 130; i++)
+        OK(f.copy(buffer, NULL, NULL, here.a, here.b, 0, 0, BYTES, 0, NULL, NULL, NULL));
+    OK(f.finalize(buffer));
+    cl_uint three = 3;
+    OK(clEnqueueFillBuffer(here.reader, here.a, &three, sizeof three, 0, BYTES, 0, NULL, NULL));
+    OK(clFinish(here.reader));
+    OK(f.enqueue(1, &to, buffer, 0, NULL, NULL));
+    OK(clFinish(to));
+    ALL(here.b, 3);
+    OK(f.release(buffer));
+}
+
+static void long_ones(void) {
+    /* The thread that would open a gate may be the one that hangs. */
+    alarm(100);
+    each_way(long_one);
+    alarm(0);
+}
+
 static void CL_CALLBACK note(cl_event event, cl_int status, void *data) {
     (void)event;
     __atomic_store_n((cl_int *)data, status, __ATOMIC_SEQ_CST);
