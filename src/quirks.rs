@@ -38,6 +38,12 @@ pub(crate) fn gate_pays(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl
 }
 
+/// PoCL's device `basic` (3.1), which has no threads: the call that completes a user event runs the commands that wait for it, and then
+/// waits for a lock that it holds.
+pub(crate) fn hangs_when_a_gate_is_opened(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl && caps.name.starts_with("basic-")
+}
+
 /// PoCL on a CPU, Intel's CPU runtime, rusticl and NVIDIA: a transfer of host memory that waits for a user event
 /// returns at once, as OpenCL requires. This is tested with gated submissions of all kinds. For all other drivers the
 /// answer is unknown, and this function returns `false`.

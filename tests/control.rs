@@ -292,12 +292,19 @@ fn inputs_are_used_in_each_turn_and_results_belong_to_bodies_that_ran() {
     let number = graph.write(&flag, [0_u32]).add().unwrap();
     graph.fill(&sum, 0).add().unwrap();
     let branch = graph.when(&flag, &bodies[0].0).otherwise(&bodies[1].0).add().unwrap();
-    let three = graph.repeat(3, &bodies[0].0).add().unwrap();
-    let executable = graph.finalize(Finalize::new()).unwrap();
     let sides = [0, 1].map(|index| branch.body(index).unwrap());
     assert!(branch.body(2).is_none());
     let inputs = [0, 1].map(|side| sides[side].write(&bodies[side].1).unwrap());
     let outputs = [0, 1].map(|side| sides[side].read(&bodies[side].2).unwrap());
+    let (asked, told) = (outputs.clone(), Arc::new(Mutex::new(Vec::new())));
+    let told_by_task = Arc::clone(&told);
+    let task = graph.host_task(move |context| {
+        let of = |read| context.get(read).map(|result| result[0]).map_err(|error| error.to_string());
+        told_by_task.lock().unwrap().push(asked.each_ref().map(of));
+    });
+    let task = task.after(branch.node()).add().unwrap();
+    let three = graph.repeat(3, &bodies[0].0).after(task).add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
     let (loop_in, loop_out): (HostWrite<u32>, HostRead<u32>) =
         (three.body().unwrap().write(&bodies[0].1).unwrap(), three.body().unwrap().read(&bodies[0].2).unwrap());
     for flag in [1_u32, 0] {
@@ -307,7 +314,10 @@ fn inputs_are_used_in_each_turn_and_results_belong_to_bodies_that_ran() {
         run.wait_for(LONG).unwrap();
         let (ran, other, value) = if flag > 0 { (0, 1, 2) } else { (1, 0, 200) };
         assert_eq!(*run.get(&outputs[ran]).unwrap(), [value; 4]);
-        assert_error!(run.get(&outputs[other]).unwrap_err(), SubmitError::NotRun { node } if *node == branch.node());
+        let error = run.get(&outputs[other]).unwrap_err();
+        let said = told.lock().unwrap().pop().unwrap();
+        assert_eq!((said[ran].clone(), said[other].clone()), (Ok(value), Err(error.to_string())));
+        assert_error!(error, SubmitError::NotRun { node } if *node == branch.node());
         assert_eq!(*run.get(&loop_out).unwrap(), [value + 3000; 4]);
     }
 }
@@ -448,6 +458,8 @@ fn conditions_bounds_and_bodies_are_updated() {
     let same = stir(&bench, &other);
     // Another executable, although of the same kind.
     assert_error!(graph.repeat(5, &same).replace(&turns).unwrap_err(), BuildCause::Replace { .. });
+    let fewer = graph.when(&flags[1], &child_run).otherwise(&child_run).replace(&branch).unwrap_err();
+    assert!(fewer.to_string().contains("its number of bodies is 1, but 2 were given, and this number cannot change"), "{fewer}");
     assert_eq!(turns.body().unwrap().node(), turns.node());
     assert_error!(graph.repeat_while(&flags[0], &child_run).replace(&turns).unwrap_err(), BuildCause::Replace { .. });
 }
@@ -592,6 +604,17 @@ fn a_recording_that_ends_in_a_body_is_an_error() {
         fill(queue).unwrap();
         queue.finish().unwrap();
     }
+    // The recording of the body itself: what comes behind it has run.
+    let graph = bench.graph();
+    let recorded = graph.record(queue, || {
+        queue.repeat(2, |inner| {
+            inner.recording_graph()?.end_recording(inner)?;
+            fill(inner)
+        })?;
+        Ok(())
+    });
+    assert_error!(recorded, RecordError::EndedInBody);
+    assert!(graph.is_empty());
 }
 
 /// Rule K8: while a body is recorded, the graph around it takes nothing from the thread: it would run once, before the loop.

@@ -78,8 +78,9 @@ impl Graph {
     /// turn, after all commands of the turn before.
     ///
     /// A loop can go on for ever: set a bound with [`at_most`](RepeatWhileNode::at_most), or end a submission with
-    /// [`Submission::cancel`](crate::Submission::cancel). Inputs are used in each turn, host tasks run in each turn, and a
-    /// result is that of the last turn. Otherwise as [`when`](Self::when).
+    /// [`Submission::cancel`](crate::Submission::cancel). While it runs it keeps one of the threads for host tasks. Inputs are
+    /// used in each turn, host tasks run in each turn, and a result is that of the last turn. Otherwise as
+    /// [`when`](Self::when).
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {

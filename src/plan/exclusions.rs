@@ -41,6 +41,8 @@ pub enum Exclusion {
     Profiled,
     /// A gate: on this driver a transfer of host memory may block until the gate is open.
     HostTransfer,
+    /// A gate: the device has no threads of its own, and hangs when a gate is opened.
+    NoThreads,
     /// A gate: there is nothing to hold back.
     OneCommand,
 }
@@ -60,6 +62,7 @@ impl fmt::Display for Exclusion {
             Self::HostNode => "the host waits for some of the commands, for a host task, an event, a branch or a loop",
             Self::Profiled => "each command is timed",
             Self::HostTransfer => "a transfer of host memory may block on this driver",
+            Self::NoThreads => "the device has no threads of its own, and hangs when a user event is completed",
             Self::OneCommand => "there is only one command",
         })
     }
@@ -106,6 +109,7 @@ impl Facts<'_> {
             self.options.path == Path::Auto && !quirks::gated_transfers_do_not_block(self.caps) && self.any(of_host)
         };
         let rules = [
+            (Exclusion::NoThreads, quirks::hangs_when_a_gate_is_opened(self.caps)),
             (Exclusion::OneCommand, self.steps.len() < 2),
             (Exclusion::HostNode, self.has_tasks),
             (Exclusion::Profiled, self.options.profiled),

@@ -209,7 +209,8 @@ impl Submission {
     }
 
     /// Stops the submission at the next decision of a branch or loop: it fails with [`SubmitError::Cancelled`]. If it still
-    /// waits for what it comes after, it never begins.
+    /// waits on the host, for an event that may fail or for a submission that is not enqueued yet, it never begins, and ends
+    /// when that wait ends. Behind work of the device, what comes before its first decision is enqueued already.
     ///
     /// What is enqueued already still runs, so memory is as the last whole turn left it, of the loop that stops; loops
     /// around it end within their turn. A submission that has no branch or loop, or that makes no decision any more, is not

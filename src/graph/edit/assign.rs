@@ -565,7 +565,7 @@ fn same_bodies(to: &Tables, old: Span, from: &Tables, new: Span) -> Result<(), M
     let (mine, new) = (old.of(&to.ir.bodies), new.of(&from.ir.bodies));
     if mine.len() != new.len() {
         let (mine, new) = (mine.len(), new.len());
-        return Err(format!("it has {mine} bodies, but {new} were given, and this number cannot change"));
+        return Err(format!("its number of bodies is {mine}, but {new} were given, and this number cannot change"));
     }
     let id = |tables: &Tables, child: ChildId| tables.children.get(child.index()).map(|child| child.of.id());
     for (index, pair) in mine.iter().zip(new).enumerate() {

@@ -53,6 +53,8 @@ fn each_path_that_is_not_taken_has_its_reason() {
     // A gate.
     let on_gate = |why| [(Path::Gated, why)];
     check(&read("buffer x 64\na: fill x 64").ir, &any, &gated, &on_gate(Exclusion::OneCommand));
+    let basic = Caps { name: "basic-x".to_owned(), ..device("Portable Computing Language") };
+    check(&two, &basic, &gated, &on_gate(Exclusion::NoThreads));
     for host in ["t: task read x", "e: wait", "e: signal", "l: repeat 2 update x\nc: fill x 8\nend"] {
         check(&branches(host), &any, &gated, &on_gate(Exclusion::HostNode));
     }
