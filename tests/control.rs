@@ -459,7 +459,10 @@ fn conditions_bounds_and_bodies_are_updated() {
     // Another executable, although of the same kind.
     assert_error!(graph.repeat(5, &same).replace(&turns).unwrap_err(), BuildCause::Replace { .. });
     let fewer = graph.when(&flags[1], &child_run).otherwise(&child_run).replace(&branch).unwrap_err();
-    assert!(fewer.to_string().contains("its number of bodies is 1, but 2 were given, and this number cannot change"), "{fewer}");
+    assert!(
+        fewer.to_string().contains("its number of bodies is 1, but 2 were given, and this number cannot change"),
+        "{fewer}"
+    );
     assert_eq!(turns.body().unwrap().node(), turns.node());
     assert_error!(graph.repeat_while(&flags[0], &child_run).replace(&turns).unwrap_err(), BuildCause::Replace { .. });
 }

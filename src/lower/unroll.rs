@@ -2,7 +2,7 @@
 //! commands then, which can be in one command buffer, on several queues, or in the body of a loop that goes ahead.
 //!
 //! A loop becomes an empty node, the entry and the nodes of its body for each turn, and its exit. A turn begins behind all of the
-//! turn before. Loops inside loops are replaced first.
+//! turn before. A loop inside a loop is replaced in each turn of that. The whole graph is copied once.
 
 use std::ops::Range;
 
@@ -49,32 +49,48 @@ pub(crate) enum Stays {
 
 /// Replaces the short loops of a flat graph. None if there are none, or if a table is full.
 pub(crate) fn unroll(ir: &Ir) -> Option<Unrolled> {
-    let mut done: Option<Unrolled> = None;
-    loop {
-        let now = done.as_ref().map_or(ir, |done| &done.ir);
-        let short = repeats(now).into_iter().filter(|of| of.stays.is_none());
-        let short: Vec<(NodeId, u64)> = short.map(|of| (of.node, of.turns)).collect();
-        if short.is_empty() {
-            return done;
-        }
-        let mut next = copy(now, &short)?;
-        if let Some(before) = done {
-            // Loops of which nothing is left to replace are copied as they are.
-            for (new, old) in (0..).zip(&next.origins) {
-                if let Ok(at) = before.places.binary_search_by_key(old, |place| place.begin) {
-                    let place = before.places[at];
-                    let end = NodeId(new + place.end.0 - place.begin.0);
-                    next.places.push(UnrolledAt { begin: NodeId(new), end, ..place });
-                }
+    let flows = Flows::new(ir);
+    let loops = short(ir, &flows);
+    if loops.is_empty() { None } else { copy(ir, &flows, loops) }
+}
+
+/// What the nodes of a flow are, after the loops in it were replaced.
+#[derive(Clone, Copy, Debug, Default)]
+struct Content {
+    nodes: u64,
+    /// Whether something in it runs on the host, so that its loops stay.
+    has_host: bool,
+    /// Whether something in it is no plain command, so that a loop around it stays.
+    has_other: bool,
+}
+
+/// Returns the loops that their turns can replace, and their turns. A loop in a loop is replaced in each turn of that.
+fn short(ir: &Ir, flows: &Flows) -> Vec<(NodeId, u64)> {
+    let mut content = vec![Content::default(); flows.count()];
+    let mut loops = Vec::new();
+    // The nodes of a body come after its loop.
+    for node in (0..ir.len() as u32).rev().map(NodeId) {
+        let flow = flows.of(node);
+        content[flow].nodes += 1;
+        let command = ir.command(node);
+        if let Command::Control(control) = command
+            && let ControlKind::Repeat { turns } = control.kind
+            && let Some(nodes) = body(ir, control)
+        {
+            let inside = content[flows.of(NodeId(nodes.start))];
+            let all = turns.saturating_mul(inside.nodes);
+            if !inside.has_host && !inside.has_other && all <= MOST {
+                content[flow].nodes += all;
+                loops.push((node, turns));
+                continue;
             }
-            next.places.sort_unstable_by_key(|place| place.begin);
-            let origin = |node: &mut NodeId| *node = before.origins[node.index()];
-            next.origins.iter_mut().for_each(origin);
-            next.loops.iter_mut().for_each(|(node, _)| origin(node));
-            next.loops.extend(before.loops);
         }
-        done = Some(next);
+        content[flow].has_host |= command.is_host();
+        content[flow].has_other |= !is_plain(command);
     }
+    loops.retain(|(node, _)| !content[flows.of(*node)].has_host);
+    loops.reverse();
+    loops
 }
 
 /// A loop with a known number of turns.
@@ -144,27 +160,63 @@ fn body(ir: &Ir, control: &Control<ViewId, Span>) -> Option<Range<u32>> {
     }
 }
 
-/// Writes a graph in which loops are replaced that have no others in them. None if a table is full.
-fn copy(from: &Ir, loops: &[(NodeId, u64)]) -> Option<Unrolled> {
-    let places = vec![None; from.len()];
-    let mut copy = Copy { from, to: from.without_nodes(), origins: Vec::new(), places, later: Vec::new() };
-    let mut ahead = loops.iter().peekable();
+/// Writes a graph in which loops are replaced. None if a table is full.
+fn copy(from: &Ir, flows: &Flows, loops: Vec<(NodeId, u64)>) -> Option<Unrolled> {
+    let (origins, places, later) = (Vec::new(), vec![None; from.len()], Vec::new());
+    let mut copy = Copy { from, to: from.without_nodes(), origins, places, later };
+    let (mut open, mut done): (Vec<Turns>, Vec<UnrolledAt>) = (Vec::new(), Vec::new());
     let mut at = 0;
-    while at < from.len() as u32 {
+    loop {
+        if let Some(turns) = open.last_mut()
+            && turns.body.end == at
+        {
+            copy.end_turn(flows, turns);
+            turns.left -= 1;
+            if turns.left > 0 {
+                at = turns.body.start;
+            } else {
+                // The exit comes next.
+                let UnrolledAt { begin, turns, .. } = turns.is;
+                done.push(UnrolledAt { begin, end: copy.next(), turns });
+                open.pop();
+            }
+        }
+        if at >= from.len() as u32 {
+            break;
+        }
         let node = NodeId(at);
-        match (from.command(node), ahead.next_if(|(of, _)| *of == node)) {
-            (Command::Control(control), Some((_, turns))) => {
-                let nodes = body(from, control)?;
-                at = nodes.end;
-                copy.turns(node, nodes, *turns)?;
+        let waits = copy.waits(node, open.last_mut());
+        let replaced = loops.binary_search_by_key(&node, |(of, _)| *of).ok().map(|found| loops[found].1);
+        match (from.command(node), replaced) {
+            (Command::Control(control), Some(turns)) => {
+                let (body, begin) = (body(from, control)?, copy.next());
+                copy.push(node, Command::Empty, waits)?;
+                let is = UnrolledAt { begin, end: copy.next(), turns };
+                if turns > 0 {
+                    at = body.start;
+                    open.push(Turns { body, left: turns, before: vec![begin], is });
+                } else {
+                    at = body.end;
+                    done.push(is);
+                }
             }
             (command, _) => {
                 at += 1;
-                copy.node(node, command)?;
+                copy.node(node, command, waits)?;
             }
         }
     }
-    Some(copy.finish(loops))
+    done.sort_unstable_by_key(|place| place.begin);
+    Some(copy.finish(loops, done))
+}
+
+/// A loop whose turns are written.
+struct Turns {
+    body: Range<u32>,
+    left: u64,
+    /// New nodes that the next turn begins behind.
+    before: Vec<NodeId>,
+    is: UnrolledAt,
 }
 
 /// The new graph while it is written.
@@ -179,8 +231,13 @@ struct Copy<'a> {
 }
 
 impl Copy<'_> {
-    /// Writes a node that is in no loop that is replaced.
-    fn node(&mut self, node: NodeId, command: &Command<ById>) -> Option<()> {
+    /// Returns the number of the next new node.
+    fn next(&self) -> NodeId {
+        NodeId(self.origins.len() as u32)
+    }
+
+    /// Writes a node that is no loop that is replaced.
+    fn node(&mut self, node: NodeId, command: &Command<ById>, waits: Vec<NodeId>) -> Option<()> {
         let command = match command {
             Command::Control(control) => {
                 let bodies = control.bodies.of(&self.from.bodies).iter().cloned();
@@ -189,55 +246,52 @@ impl Copy<'_> {
             }
             command => command.clone(),
         };
-        let waits = self.waits(node);
         self.push(node, command, waits)
     }
 
-    /// Writes the turns of a loop.
-    fn turns(&mut self, of: NodeId, body: Range<u32>, turns: u64) -> Option<()> {
-        let from = self.from;
-        let waits = self.waits(of);
-        self.push(of, Command::Empty, waits)?;
-        let preds = |node: NodeId| from.topology.preds(node).filter(|pred| body.contains(&pred.0));
-        let mut before: Vec<NodeId> = self.places[of.index()].into_iter().collect();
-        for _ in 0..turns {
-            let start = self.origins.len() as u32;
-            let here = |node: NodeId| NodeId(start + node.0 - body.start);
-            for node in body.clone().map(NodeId) {
-                let mut waits = if node.0 == body.start { std::mem::take(&mut before) } else { Vec::new() };
-                waits.extend(preds(node).filter(|pred| *pred < node).map(here));
-                self.push(node, from.command(node).clone(), waits)?;
-            }
-            for node in body.clone().map(NodeId) {
-                let back: Vec<_> =
-                    preds(node).filter(|pred| *pred >= node).map(|pred| (here(pred), here(node))).collect();
-                add_edges(&mut self.to, &back);
-            }
-            // The exit waits for all last nodes of the body.
-            before = preds(NodeId(body.end)).map(here).collect();
-        }
-        Some(())
+    /// Returns what a node waits for, in the innermost turn that is written. Of a loop that was replaced this is the last turn; of one
+    /// without a turn nothing.
+    fn waits(&mut self, node: NodeId, turns: Option<&mut Turns>) -> Vec<NodeId> {
+        let preds = self.from.topology.preds(node);
+        let Some(turns) = turns else {
+            let (before, back): (Vec<NodeId>, Vec<NodeId>) = preds.partition(|pred| *pred < node);
+            self.later.extend(back.into_iter().map(|pred| (pred, node)));
+            return before.into_iter().filter_map(|pred| self.places[pred.index()]).collect();
+        };
+        // The entry of the body, behind the turn before.
+        let mut waits = if node.0 == turns.body.start { std::mem::take(&mut turns.before) } else { Vec::new() };
+        let inside = preds.filter(|pred| turns.body.contains(&pred.0) && *pred < node);
+        waits.extend(inside.filter_map(|pred| self.places[pred.index()]));
+        waits
     }
 
-    /// Returns what a node waits for. Of a loop that was replaced this is the last turn; of one without a turn nothing.
-    fn waits(&mut self, node: NodeId) -> Vec<NodeId> {
-        let preds = self.from.topology.preds(node);
-        let (before, back): (Vec<NodeId>, Vec<NodeId>) = preds.partition(|pred| *pred < node);
-        self.later.extend(back.into_iter().map(|pred| (pred, node)));
-        before.into_iter().filter_map(|pred| self.places[pred.index()]).collect()
+    /// Adds the edges to earlier nodes of a turn, and notes what the next turn begins behind.
+    fn end_turn(&mut self, flows: &Flows, turns: &mut Turns) {
+        let (from, places) = (self.from, &self.places);
+        let inside = |node: NodeId| from.topology.preds(node).filter(|pred| turns.body.contains(&pred.0));
+        if from.topology.has_backward_edges() {
+            let flow = flows.of(NodeId(turns.body.start));
+            let own = turns.body.clone().map(NodeId).filter(|node| flows.of(*node) == flow);
+            let back =
+                own.flat_map(|node| inside(node).filter(move |pred| *pred >= node).map(move |pred| (pred, node)));
+            let back: Vec<_> = back.filter_map(|(pred, node)| places[pred.index()].zip(places[node.index()])).collect();
+            add_edges(&mut self.to, &back);
+        }
+        // The exit waits for all last nodes of the body.
+        turns.before = inside(NodeId(turns.body.end)).filter_map(|pred| places[pred.index()]).collect();
     }
 
     fn push(&mut self, node: NodeId, command: Command<ById>, mut waits: Vec<NodeId>) -> Option<()> {
         if !self.to.has_room() {
             return None;
         }
-        self.places[node.index()] = Some(NodeId(self.origins.len() as u32));
+        self.places[node.index()] = Some(self.next());
         self.origins.push(node);
         self.to.push_again(self.from, node, command, &mut waits);
         Some(())
     }
 
-    fn finish(mut self, loops: &[(NodeId, u64)]) -> Unrolled {
+    fn finish(mut self, loops: Vec<(NodeId, u64)>, places: Vec<UnrolledAt>) -> Unrolled {
         let place = |node: NodeId| self.places[node.index()].unwrap_or(node);
         for body in &mut self.to.bodies {
             if let Body::Inlined { of, nodes } = body {
@@ -248,12 +302,6 @@ impl Copy<'_> {
         self.to.allocs.iter_mut().for_each(|alloc| alloc.node = place(alloc.node));
         let later: Vec<_> = self.later.iter().map(|(from, to)| (place(*from), place(*to))).collect();
         add_edges(&mut self.to, &later);
-        let places = loops.iter().filter_map(|(node, turns)| {
-            let Command::Control(control) = self.from.command(*node) else { return None };
-            let end = NodeId(body(self.from, control)?.end);
-            Some(UnrolledAt { begin: place(*node), end: place(end), turns: *turns })
-        });
-        let places = places.collect();
-        Unrolled { ir: self.to, origins: self.origins, loops: loops.to_vec(), places }
+        Unrolled { ir: self.to, origins: self.origins, loops, places }
     }
 }
