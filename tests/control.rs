@@ -296,7 +296,7 @@ fn inputs_are_used_in_each_turn_and_results_belong_to_bodies_that_ran() {
     assert!(branch.body(2).is_none());
     let inputs = [0, 1].map(|side| sides[side].write(&bodies[side].1).unwrap());
     let outputs = [0, 1].map(|side| sides[side].read(&bodies[side].2).unwrap());
-    let (asked, told) = (outputs.clone(), Arc::new(Mutex::new(Vec::new())));
+    let (asked, told) = (outputs, Arc::new(Mutex::new(Vec::new())));
     let told_by_task = Arc::clone(&told);
     let task = graph.host_task(move |context| {
         let of = |read| context.get(read).map(|result| result[0]).map_err(|error| error.to_string());
