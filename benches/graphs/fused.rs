@@ -173,7 +173,7 @@ pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Re
     };
     let mut all =
         vec![whole("loop", hand_loop.clone()), whole("loop_again", hand_loop), whole("fused_by_hand", fused_by_hand)];
-    for (name, fuse) in [("auto", Fuse::Off), ("fused", Fuse::Now), ("tiered", Fuse::Auto)] {
+    for (name, fuse) in [("unfused", Fuse::Off), ("fused", Fuse::Now), ("auto", Fuse::Auto)] {
         let graph = chain(queue, &kernel, &buffers, (items, n), number, body.elementwise)?;
         let options = Finalize::new().path(Path::Auto).fuse(fuse).fuse_after(Duration::ZERO);
         let executable = graph.finalize(options)?;

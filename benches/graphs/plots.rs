@@ -19,15 +19,17 @@ const COLUMNS: usize = 3;
 const TITLE: u32 = 36;
 const LEGEND: u32 = 36;
 /// Variants that are shown if they were measured: their style, and their names.
-const SHOWN: [(&str, RGBColor, u32, &str); 10] = [
+const SHOWN: [(&str, RGBColor, u32, &str); 12] = [
     ("loop", RGBColor(120, 120, 120), 2, "loop by hand"),
     ("gated_loop", RGBColor(86, 180, 233), 2, "gated loop by hand"),
     ("command_buffer", RGBColor(204, 121, 167), 2, "one command buffer by hand"),
     ("queues", RGBColor(0, 114, 178), 2, "several queues by hand"),
     ("raw_mutable", RGBColor(204, 121, 167), 2, "mutable dispatch by hand"),
+    ("fused_by_hand", RGBColor(0, 114, 178), 2, "one fused kernel by hand"),
     ("cuda_stream", RGBColor(170, 200, 120), 2, "CUDA stream"),
     ("cuda_graph", RGBColor(0, 158, 115), 2, "CUDA Graph"),
     ("native", RGBColor(240, 200, 60), 2, "clgraph, command buffers"),
+    ("unfused", RGBColor(230, 159, 0), 2, "clgraph, not fused"),
     ("replay", RGBColor(230, 159, 0), 2, "clgraph, replay"),
     ("auto", RGBColor(213, 60, 0), 4, "clgraph, automatic"),
 ];

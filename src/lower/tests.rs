@@ -278,7 +278,7 @@ fn a_short_loop_becomes_its_turns() {
 
 /// Rules K1, K7
 #[test]
-fn inner_loops_are_replaced_first_and_what_is_too_long_stays() {
+fn loops_in_loops_are_replaced_and_what_is_too_long_stays() {
     let Unrolled { ir, origins, loops, places } = unroll(&nested_loops(&[2, 3])).unwrap();
     let fills = |ir: &Ir| ir.ids().filter(|node| matches!(ir.command(*node), Command::Fill { .. })).count();
     assert_eq!((fills(&ir), ir.bodies.len(), repeats(&ir).len()), (2 + 2 * 3, 0, 0));
@@ -297,6 +297,12 @@ fn inner_loops_are_replaced_first_and_what_is_too_long_stays() {
     let Command::Control(control) = ir.command(NodeId(1)) else { panic!("{ir}") };
     let [Body::Inlined { of, nodes }] = control.bodies.of(&ir.bodies) else { panic!("{ir}") };
     assert_eq!((*of, nodes.clone()), (NodeId(1), 2..11));
+    // A loop without a turn, in each turn.
+    let Unrolled { ir, origins, loops, places } = unroll(&nested_loops(&[2, 0])).unwrap();
+    assert_eq!((loops, fills(&ir), origins.len()), (vec![(NodeId(1), 2), (NodeId(3), 0)], 2, ir.len()), "{ir}");
+    let mut empty = places.iter().filter(|place| place.turns == 0);
+    assert!(places.len() == 3 && empty.clone().count() == 2 && empty.all(|place| place.end.0 == place.begin.0 + 1));
+    assert!(ir.ids().zip(ir.ids().skip(1)).all(|(one, next)| reaches(&ir, one, next)), "{ir}");
     assert!(unroll(&nested_loops(&[256])).is_some() && unroll(&nested_loops(&[257])).is_none());
     assert!(unroll(&nested_loops(&[u64::MAX])).is_none());
 }

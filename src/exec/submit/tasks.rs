@@ -340,11 +340,11 @@ impl TaskSubmission for Calling<'_> {
         }
         let progress = self.submission.lock();
         // A task waits for everything before it, so the read is complete, unless it was never enqueued.
-        let is_complete = match place {
-            Some((_, (flow, partition))) => match progress.frames.around(self.at.frame, flow as usize) {
-                Some(frame) => frame.frontier.is_enqueued(partition as usize),
+        let is_complete = match place.map(|(_, (flow, partition))| (flow as usize, partition as usize)) {
+            Some((flow, partition)) => match progress.frames.around(self.at.frame, flow) {
+                Some(frame) => frame.frontier.is_enqueued(partition),
                 // A body of a branch or loop that is over.
-                None if self.submission.state.has_run(flow as usize) => true,
+                None if self.submission.state.has_run(flow) => true,
                 None => return Err(SubmitError::NotRun { node: read.node }.into()),
             },
             None => false,

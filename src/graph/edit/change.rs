@@ -177,6 +177,7 @@ impl State {
         if changed.memory {
             tables.moved = true;
         }
+        tables.has_written_const |= from.has_written_const;
         *Arc::make_mut(&mut self.reshaped).entry(node).or_default() += 1;
         if let (Command::Kernel { args, .. }, Command::Kernel { args: args2, .. }) =
             (tables.ir.command(node), from.ir.command(source))

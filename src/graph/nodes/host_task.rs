@@ -219,6 +219,7 @@ impl HostTaskContext<'_> {
     /// # Errors
     /// [`SubmitError::NotAResult`](crate::SubmitError::NotAResult);
     /// [`SubmitError::NotAfterRead`](crate::SubmitError::NotAfterRead) for a read that does not come before the task;
+    /// [`SubmitError::NotRun`](crate::SubmitError::NotRun) for a read in a body of a branch or loop that had no turn;
     /// [`SubmitError::NotComplete`](crate::SubmitError::NotComplete);
     /// [`SubmitError::HostMemory`](crate::SubmitError::HostMemory) for a copy; [`crate::DriverError`].
     pub fn get<T: Element>(&self, read: &HostRead<T>) -> Result<ResultGuard<T>> {
