@@ -475,11 +475,10 @@ impl Request for Launch {
         let id = state.kernel(&kernel, checked.built.is_some());
         let base = state.ir.push_bytes(&bytes)?;
         let mut lowered = SmallVec::<[Arg<ById>; 8]>::with_capacity(args.len());
-        let is_const = |arg: usize| kernel.params().is_some_and(|params| params[arg].is_const);
-        for (index, arg) in args.into_iter().enumerate() {
-            if let Arg::Memory((_, mode)) | Arg::Null(mode) = &arg {
-                state.has_written_const |= mode.writes() && is_const(index);
-            }
+        let is_written = |arg: &Arg<ByHandle>| matches!(arg, Arg::Memory((_, mode)) | Arg::Null(mode) if mode.writes());
+        let params = kernel.params().unwrap_or_default();
+        state.has_written_const |= params.iter().zip(&args).any(|(param, arg)| param.is_const && is_written(arg));
+        for arg in args {
             lowered.push(match arg {
                 Arg::Memory((region, mode)) => {
                     let access = state.access(&region, mode);
