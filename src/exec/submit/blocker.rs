@@ -30,6 +30,10 @@ pub(in crate::exec) struct Prerequisites {
     pub(in crate::exec) blockers: Vec<Blocker>,
 }
 
+impl Prerequisites {
+    pub(in crate::exec) const NONE: Self = Self { waits: Waits::NONE, blockers: Vec::new() };
+}
+
 impl Blocker {
     /// Calls back when it is over, perhaps at once: the caller holds no lock.
     pub(in crate::exec) fn when_over(self, then: impl FnOnce(Result<()>) + Send + 'static) {

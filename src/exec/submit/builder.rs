@@ -14,6 +14,7 @@ use crate::error::{BuildError, DriverError, DriverFault, RecordError, Result, Su
 use crate::exec::build::options::Finalize;
 use crate::exec::executable::Executable;
 use crate::exec::submit::bindings::SubmissionBindings;
+use crate::exec::submit::blocker::Prerequisites;
 use crate::exec::submit::deferred::Deferred;
 use crate::exec::submit::dependency::{self, Dependency, Kind, WaitFor};
 use crate::exec::submit::executable_state::Accepted;
@@ -243,7 +244,10 @@ impl<'a> Submit<'a> {
         inputs.sort_by_key(|(id, _)| *id);
         let own = external_events::own_event(self.events.as_deref().unwrap_or_default(), &self.waits);
         own.map_or(Ok(()), |node| Err(SubmitError::OwnEvent { node }))?;
-        let prerequisites = dependency::sort(&exec.context, self.waits)?;
+        let prerequisites = match self.waits.is_empty() {
+            true => Prerequisites::NONE,
+            false => dependency::sort(&exec.context, self.waits)?,
+        };
         let events = external_events::take(exec, self.events?)?;
         let bindings = SubmissionBindings { slots: Vec::new(), inputs, events, log };
         let mut exec_state = inner.lock_state();

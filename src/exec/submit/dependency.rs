@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::cl::commands::enqueue::Waits;
 use crate::cl::objects::context::Context;
 use crate::cl::objects::event::{COMMAND, CommandStatus, DriverEvent};
 use crate::cl::objects::queue::DriverQueue;
@@ -141,10 +140,7 @@ pub(in crate::exec) fn query(context: &Context, dependency: Dependency) -> Resul
 
 /// Finds the state of each event: complete events are dropped, a failed event is an error.
 pub(in crate::exec) fn sort(context: &Context, dependencies: Vec<Result<Dependency>>) -> Result<Prerequisites> {
-    let mut sorted = Prerequisites { waits: Waits::NONE, blockers: Vec::new() };
-    if dependencies.is_empty() {
-        return Ok(sorted);
-    }
+    let mut sorted = Prerequisites::NONE;
     for (index, dependency) in dependencies.into_iter().enumerate() {
         match query(context, dependency?)? {
             // The check for recording has already rejected such events.

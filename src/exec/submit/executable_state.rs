@@ -187,7 +187,7 @@ impl ExecutableState {
             self.settled();
         }
         if self.tier.is_due(self.autotuner.spent()) {
-            self.leftovers.build = self.tier.begin();
+            self.leftovers.left().build = self.tier.begin();
         }
     }
 
@@ -204,7 +204,7 @@ impl ExecutableState {
             );
         }
         if let (Some(tuning_cache), Some(found)) = (&self.tuning_cache, self.autotuner.found()) {
-            self.leftovers.found = Some((Arc::clone(tuning_cache), found));
+            self.leftovers.left().found = Some((Arc::clone(tuning_cache), found));
         }
     }
 
@@ -226,7 +226,7 @@ impl ExecutableState {
     ) -> Result<Accepted> {
         let outcome = self.try_accept(exec, uses, queue, prerequisites, &mut bindings, observed);
         if outcome.is_err() {
-            self.leftovers.bindings.push(bindings);
+            self.leftovers.left().bindings.push(bindings);
         }
         outcome
     }
@@ -255,7 +255,7 @@ impl ExecutableState {
         exclusive.wait_for_deferred(&mut blockers);
         if exec.plan.only_recorded && !exec.may_overlap() {
             // A command buffer that runs cannot be enqueued again, and these commands cannot be replayed.
-            blockers.extend(exclusive.through(&mut self.leftovers.flush)?);
+            blockers.extend(exclusive.through(&mut self.leftovers.left().flush)?);
         }
         // A host guard that is made from now on sees this submission; one that was made before is seen here.
         if let Some(held) = self.shared.values().find(|allocation| allocation.is_guarded()) {
@@ -275,7 +275,7 @@ impl ExecutableState {
 
     fn forget_finished(&mut self) {
         while self.in_flight.front().is_some_and(|(event, _)| !event.may_run()) {
-            self.leftovers.release.extend(self.in_flight.pop_front().map(|(_, retained)| retained));
+            self.leftovers.left().release.extend(self.in_flight.pop_front().map(|(_, retained)| retained));
         }
     }
 
@@ -301,7 +301,7 @@ impl ExecutableState {
             for running in uses.running.iter_mut().filter(|running| !running.is_before_all_on(queue)) {
                 uses.several_queues = true;
                 if let Some(event) = running.end()? {
-                    self.leftovers.flush.push(running.queue.clone());
+                    self.leftovers.left().flush.push(running.queue.clone());
                     waits.push(event);
                 }
             }
@@ -330,7 +330,7 @@ impl ExecutableState {
             match Gate::closed(&exec.context) {
                 Ok(gate) => {
                     waits.push_open(gate.event().clone());
-                    self.leftovers.gates.push(gate);
+                    self.leftovers.left().gates.push(gate);
                 }
                 Err(error) => {
                     log_later!(Debug, "{error}: a submission is replayed without a gate")
@@ -340,16 +340,17 @@ impl ExecutableState {
         let others = &*snapshot.others;
         if !others.is_empty() {
             // The queues wait for each other, so all must be flushed.
-            self.leftovers.flush.extend(std::iter::once(queue).chain(others).cloned());
+            self.leftovers.left().flush.extend(std::iter::once(queue).chain(others).cloned());
         }
         let mut kept = snapshot.events_of(snapshot.schedule(exec));
         let outcome = Interpreter::new(exec, snapshot, bindings, queue, &waits, want, kept.as_deref_mut()).all();
         retained.put(&mut bindings.inputs);
         match outcome {
-            Ok(ends) => {
+            Ok(mut ends) => {
+                ends.last = ends.last.map(DriverEvent::to_be_cloned);
                 if let (Some(timer), Some(last)) = (&snapshot.timer, &ends.last) {
                     last.stop_when_complete(timer);
-                    self.leftovers.timer = Some(Arc::clone(timer));
+                    self.leftovers.left().timer = Some(Arc::clone(timer));
                 }
                 exclusive.each().for_each(|uses| uses.follows(queue, ends.last.as_ref()));
                 if keeps {
@@ -358,7 +359,7 @@ impl ExecutableState {
                 Ok(ends)
             }
             Err(Stopped { error, under_way: false }) => {
-                self.leftovers.release.push(retained.clone());
+                self.leftovers.left().release.push(retained.clone());
                 Err(error.into())
             }
             Err(Stopped { error, under_way: true }) => {
@@ -372,7 +373,7 @@ impl ExecutableState {
                     Ok(rest) => self.keep_until_through(queue, Some(rest.clone()), retained),
                     Err(error) => retained.leak(error),
                 }
-                self.leftovers.flush.push(queue.clone());
+                self.leftovers.left().flush.push(queue.clone());
                 Err(PartlyEnqueued { error: Box::new(error.into()), rest: rest.ok() })
             }
         }
@@ -409,7 +410,7 @@ impl ExecutableState {
             let own = self.own_queue(exec)?;
             let mut entered = Waits::NONE;
             entered.push(enqueue::entry(queue, &waits)?);
-            self.leftovers.flush.push(queue.clone());
+            self.leftovers.left().flush.push(queue.clone());
             (own, entered)
         } else {
             (queue.clone(), waits)
@@ -421,7 +422,7 @@ impl ExecutableState {
         let outcome = self.enqueue(exec, exclusive, &snapshot, &target, waits, bindings, &retained, want);
         let last = || outcome.as_ref().map_or_else(|refused| refused.rest.clone(), |ends| ends.last.clone());
         if let Some(last) = wants_own.then(last).flatten() {
-            self.leftovers.flush.push(target.clone());
+            self.leftovers.left().flush.push(target.clone());
             // This lets a barrier that the caller enqueues next wait for these commands too.
             let mut exit = Waits::NONE;
             exit.push(last);
@@ -471,10 +472,10 @@ impl ExecutableState {
         begin.extend(&entered.gates());
         let is_after = |node: usize, of: usize| exec.is_after(exec.events_at[node], exec.events_at[of]);
         if let Err(error) = bindings.complete_by(id, &begin, is_after) {
-            self.leftovers.gates.push(gate);
+            self.leftovers.left().gates.push(gate);
             return Err(error.into());
         }
-        self.leftovers.flush.push(queue.clone());
+        self.leftovers.left().flush.push(queue.clone());
         let (context, memory, log) = (exec.context.clone(), retained.clone(), bindings.log.clone());
         let stops = timer.clone();
         let control = ControlState::new(&exec.controls, exec.plan.flows.len());
@@ -482,7 +483,7 @@ impl ExecutableState {
         let state = SubmissionState::new(context, Some(queue), memory, stage, after_gate, log, stops, id, control);
         let state = Arc::new(state);
         exclusive.each().for_each(|uses| uses.deferred = Some(Arc::clone(&state)));
-        self.leftovers.timer = timer;
+        self.leftovers.left().timer = timer;
         let work = Box::new(Work { snapshot, entered, bindings: std::mem::take(bindings), retained, gate });
         Ok((state, own, work, results))
     }

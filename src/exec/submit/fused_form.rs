@@ -41,12 +41,12 @@ impl ExecutableState {
             }
         };
         let Tier::Building(again) = std::mem::take(&mut self.tier) else {
-            self.leftovers.fused = Some(Box::new(form));
+            self.leftovers.left().fused = Some(Box::new(form));
             return;
         };
         // The last update may have come a moment ago.
         let is_current = self.editing.is_none() || Arc::ptr_eq(&base, &self.values.tables);
-        let old = &mut self.leftovers.old;
+        let old = &mut self.leftovers.left().old;
         let caught_up = match unfit {
             Some(unfit) => Err(unfit),
             None if is_current => Ok(()),
@@ -91,7 +91,7 @@ impl ExecutableState {
             apart.into_iter().for_each(|(node, need)| editing.shares.set_apart(node, need));
         }
         if let Tier::Ready { form, again, .. } = std::mem::take(&mut self.tier) {
-            self.leftovers.fused = Some(form);
+            self.leftovers.left().fused = Some(form);
             self.autotuner.withdraw();
             self.autotuner.watch();
             let lost = vec![NotFusedReport { node, why }];
@@ -106,7 +106,7 @@ impl ExecutableState {
         {
             *stays = !self.autotuner.withdraw_unless_taken();
             if !*stays && let Tier::Ready { form, .. } = std::mem::take(&mut self.tier) {
-                self.leftovers.fused = Some(form);
+                self.leftovers.left().fused = Some(form);
                 self.tier = Tier::Ended(FusingState::NotFaster, Vec::new());
             }
         }
@@ -115,7 +115,7 @@ impl ExecutableState {
     /// Whether an update took the fused form away, which is still to be released.
     #[inline]
     pub(in crate::exec) fn has_lost_fused_form(&self) -> bool {
-        self.leftovers.fused.is_some()
+        self.leftovers.have_fused_form()
     }
 }
 

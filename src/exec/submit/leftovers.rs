@@ -15,9 +15,13 @@ use crate::exec::tune::cache::TuningCache;
 use crate::plan::Strategy;
 
 /// What is to be done after the lock is released: dropping input may run code of the program, and a driver may call
-/// such code in a flush.
+/// such code in a flush. Most submissions leave nothing.
 #[derive(Default)]
-pub(in crate::exec) struct Leftovers {
+pub(in crate::exec) struct Leftovers(Option<Box<Left>>);
+
+/// What is left, by kind.
+#[derive(Default)]
+pub(in crate::exec) struct Left {
     /// Gates to open. Opening releases objects whose owner may have a `Drop` of its own.
     pub(in crate::exec) gates: Vec<Gate>,
     pub(in crate::exec) flush: Vec<DriverQueue>,
@@ -37,7 +41,26 @@ pub(in crate::exec) struct Leftovers {
 }
 
 impl Leftovers {
+    /// Returns what is left so far, to leave more.
+    pub(in crate::exec) fn left(&mut self) -> &mut Left {
+        self.0.get_or_insert_default()
+    }
+
+    /// Whether a fused form is to be released.
+    pub(in crate::exec) fn have_fused_form(&self) -> bool {
+        self.0.as_ref().is_some_and(|left| left.fused.is_some())
+    }
+
+    #[inline]
     pub(in crate::exec) fn run(self, exclusive: &ExclusiveUse) {
+        if let Some(left) = self.0 {
+            left.run(exclusive);
+        }
+    }
+}
+
+impl Left {
+    fn run(self, exclusive: &ExclusiveUse) {
         drop((self.gates, self.bindings));
         for queue in self.flush {
             submission_state::flush(&queue);

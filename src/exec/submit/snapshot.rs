@@ -143,7 +143,9 @@ impl ExecutableState {
             return;
         }
         let steps = 0..exec.plan.steps.len();
-        if let Err(error) = Arc::make_mut(&mut self.values).sync_arguments(&exec.plan, steps, &mut self.leftovers.old) {
+        if let Err(error) =
+            Arc::make_mut(&mut self.values).sync_arguments(&exec.plan, steps, &mut self.leftovers.left().old)
+        {
             log_later!(Debug, "{error}: clgraph sets the arguments of some kernels again at each submission");
         }
     }

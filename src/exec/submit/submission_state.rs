@@ -99,7 +99,9 @@ impl RetainedMemory {
     /// Releases the memory. The caller must hold no lock: the memory's owner may be a type of the program with a `Drop`
     /// of its own.
     pub(in crate::exec) fn release(&self) {
-        drop(self.take());
+        if self.0.is_some() {
+            drop(self.take());
+        }
     }
 }
 
@@ -447,12 +449,14 @@ impl SubmissionState {
             match &phase.stage {
                 Stage::Done(outcome) => return outcome.clone(),
                 Stage::Enqueued { last, other_ends, .. } => {
-                    let (last, other_ends) = (last.clone(), other_ends.clone());
+                    let last = last.clone();
+                    // Few submissions have some: an empty list is not copied.
+                    let other_ends = if other_ends.is_empty() { Vec::new() } else { other_ends.clone() };
                     drop(phase);
                     // The last event alone says how the submission ended. But on Intel's CPU runtime a waiting thread
                     // helps only the queue of the event that it waits for: without these waits, kernels on two cores
                     // take twice the time.
-                    for end in other_ends {
+                    for end in &other_ends {
                         let _ = end.wait();
                     }
                     match last.wait() {
