@@ -2,25 +2,31 @@
 
 use std::rc::Rc;
 
-use clgraph::{Buffer, Finalize, Graph, Loops, Path, Program, Queue};
+use clgraph::{Buffer, Finalize, Fuse, Graph, Loops, Path, Program, Queue};
 
 use crate::Failure;
 use crate::raw::{self, Arg, Kernels};
 use crate::rounds::{Times, Variant, timed};
 
-/// Works for some rounds with one work-item; the last kernel of a turn counts the turns down.
+/// Works for some rounds in each work-item; the last kernel of a turn counts the turns down.
 const SOURCE: &str = "
 kernel void work(global uint *value, global uint *left, uint rounds, uint counts) {
-    uint x = value[0];
+    size_t i = get_global_id(0);
+    uint x = value[i];
     for (uint round = 0; round < rounds; round++) x = x * 1664525u + 1013904223u;
-    value[0] = x;
-    left[0] -= counts;
+    value[i] = x;
+    if (i == 0) left[0] -= counts;
 }";
 
-/// All variants of `turns` turns of `width` kernels, each of which works for some rounds.
-pub fn variants(queue: &Queue, turns: u32, width: usize, rounds: u32) -> Result<Vec<Variant<'_>>, Failure> {
+/// All variants of `turns` turns of `width` kernels of `items` work-items, each of which works for some rounds.
+pub fn variants(
+    queue: &Queue,
+    turns: u32,
+    (width, items): (usize, usize),
+    rounds: u32,
+) -> Result<Vec<Variant<'_>>, Failure> {
     let kernel = Program::from_source(queue, SOURCE)?.kernel("work")?;
-    let (value, left) = (Buffer::from_slice(queue, &[1_u32])?, Buffer::from_slice(queue, &[0_u32])?);
+    let (value, left) = (Buffer::from_slice(queue, &vec![1_u32; items])?, Buffer::from_slice(queue, &[0_u32])?);
     let counts = |at: usize| u32::from(at + 1 == width);
     let launches = (0..width).map(|at| {
         vec![Arg::Memory(value.raw()), Arg::Memory(left.raw()), Arg::Number(rounds), Arg::Number(counts(at))]
@@ -33,31 +39,33 @@ pub fn variants(queue: &Queue, turns: u32, width: usize, rounds: u32) -> Result<
         let _ = &held;
         raw::write_number(queue, number, turns)?;
         while raw::read_number(queue, number)? != 0 {
-            raw::enqueue(queue, of_all.iter())?;
+            raw::enqueue_sized(queue, of_all.iter(), items, None)?;
         }
         Ok(())
     };
     let unseen = move || {
         raw::write_number(queue, number, turns)?;
         for _ in 0..turns {
-            raw::enqueue(queue, kernels.iter())?;
+            raw::enqueue_sized(queue, kernels.iter(), items, None)?;
         }
         raw::finish(queue)
     };
     let mut variants = vec![whole("loop", by_hand.clone()), whole("loop_again", by_hand), whole("unseen", unseen)];
     let ways = [
-        ("replay", Path::Replay, None),
-        ("host_decided", Path::Auto, Some(Loops::HostDecided)),
-        ("ahead", Path::Auto, Some(Loops::Ahead)),
-        ("auto", Path::Auto, None),
+        ("replay", Path::Replay, None, Fuse::Off),
+        ("host_decided", Path::Auto, Some(Loops::HostDecided), Fuse::Off),
+        ("ahead", Path::Auto, Some(Loops::Ahead), Fuse::Off),
+        ("unfused", Path::Auto, None, Fuse::Off),
+        ("fused", Path::Auto, None, Fuse::Now),
+        ("auto", Path::Auto, None, Fuse::Auto),
     ];
-    for (variant, path, loops) in ways {
+    for (variant, path, loops, fuse) in ways {
         let body = Graph::new(queue)?;
         for at in 0..width {
-            // SAFETY: its one work-item touches the first element of each.
+            // SAFETY: each work-item touches its own value, and the first one the number of turns.
             unsafe {
                 let launch = body.kernel(&kernel).read_write(&value).read_write(&left);
-                launch.arg(rounds).arg(counts(at)).range(1).add()?;
+                launch.arg(rounds).arg(counts(at)).range(items).add()?;
             }
         }
         let body = body.finalize(Finalize::new().path(path))?;
@@ -65,7 +73,7 @@ pub fn variants(queue: &Queue, turns: u32, width: usize, rounds: u32) -> Result<
         graph.write(&left, [turns]).add()?;
         graph.repeat_while(&left, &body).add()?;
         // Without an option CLGRAPH_LOOPS counts.
-        let options = Finalize::new().path(path);
+        let options = Finalize::new().path(path).fuse(fuse);
         let executable = graph.finalize(loops.map_or(options.clone(), |loops| options.loops(loops)))?;
         variants.push(whole(variant, move || Ok(executable.submit(queue)?.wait()?)));
     }

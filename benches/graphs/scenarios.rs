@@ -66,7 +66,7 @@ pub enum Scenario {
     HostTasks,
     /// A loop that a number in memory ends: turns of some kernels, of one work-item or of about 100 us, by a loop by hand
     /// that reads the number before each turn; by enqueuing as many turns without reading it; and as a graph, which finds the faster
-    /// way, or has it given: the host decides each turn, or turns are enqueued ahead
+    /// way, or has it given: the host decides each turn, turns are enqueued ahead, or a fused kernel does them
     Loop,
     /// Chains of small kernels with buffers and numbers of their own: by a loop by hand, by a fused kernel by hand, and as a
     /// graph, fused and not
@@ -219,17 +219,18 @@ impl Scenario {
             Self::Loop => {
                 const SMALL: u32 = 0;
                 const LONG: u32 = 75_000;
-                for (name, turns, rounds) in [
-                    ("10 turns of small kernels", 10, SMALL),
-                    ("1000 turns of small kernels", 1000, SMALL),
-                    ("10 turns of kernels of 100 us", 10, LONG),
-                    ("1000 turns of kernels of 100 us", 1000, LONG),
+                for (name, turns, items, rounds) in [
+                    ("10 turns of small kernels", 10, 1, SMALL),
+                    ("1000 turns of small kernels", 1000, 1, SMALL),
+                    ("1000 turns of kernels of 64 items", 1000, 64, SMALL),
+                    ("10 turns of kernels of 100 us", 10, 1, LONG),
+                    ("1000 turns of kernels of 100 us", 1000, 1, LONG),
                 ] {
                     // Wider turns would take minutes.
                     let most = if turns == 1000 && rounds == LONG { 4 } else { 16 };
                     let is_done = |width: &usize| *width <= most && (effort == Effort::Full || turns == 10);
                     for width in [1, 4, 16].into_iter().filter(is_done) {
-                        let variants = control::variants(&setting.queue, turns, width, rounds)?;
+                        let variants = control::variants(&setting.queue, turns, (width, items), rounds)?;
                         results.add(driver, name, width, interleave(variants, effort, width)?);
                     }
                 }

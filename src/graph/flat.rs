@@ -8,8 +8,9 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
+use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::kernel::Kernel;
-use crate::command::{Arg, Command, Grid};
+use crate::command::{Arg, Command, Grid, Location};
 use crate::graph::nodes::command_group::{Alternative, Group};
 use crate::graph::ports::Written;
 use crate::graph::tables::Tables;
@@ -104,7 +105,7 @@ impl Flat {
         let mut commands = Vec::with_capacity(built.len());
         let mut labels = Vec::with_capacity(built.len());
         for (chain, built) in chains.chains.iter().zip(built) {
-            let Some(FusedChain { kernel, grid, label }) = built else {
+            let Some(FusedChain { kernel, grid, label, turns }) = built else {
                 commands.push(None);
                 labels.push(None);
                 continue;
@@ -119,6 +120,14 @@ impl Flat {
             }
             // Whether it runs the launches.
             args.push(Arg::Value(tables.ir.push_bytes(&1_u32.to_ne_bytes())?));
+            if let Some((state, condition)) = turns {
+                let index = (condition.offset / size_of::<u32>()) as u64;
+                let mut index_of = Index::of(&tables);
+                let view = Writer { tables: &mut tables, index: &mut index_of }.view(&state);
+                args.extend([Arg::Memory(view), Arg::Memory(condition.mem)]);
+                args.push(Arg::Value(tables.ir.push_bytes(&index.to_ne_bytes())?));
+                tables.turning.push((KernelId(tables.kernels.len() as u32), state));
+            }
             let args = tables.ir.push_args(args.into_iter())?;
             let id = KernelId(tables.kernels.len() as u32);
             tables.ir.kernels.push(KernelDecl { name: kernel.shared_name(), built: true, checked: true });
@@ -135,8 +144,11 @@ impl Flat {
         }
         let Fused { ir, origins } = chains.write(&tables.ir, &commands)?;
         tables.ir = ir;
+        let before = self.tables.kernels.len();
+        let in_chains: Vec<bool> = tables.ir.ids().map(|new| tables.is_fused(new, before)).collect();
+        let of_chain = |new: NodeId| in_chains[new.index()];
         let alone = |(new, of): (u32, &Vec<NodeId>)| match of.as_slice() {
-            [old] => Some((NodeId(new), *self.tables.group_of.get(old)?)),
+            [old] if !of_chain(NodeId(new)) => Some((NodeId(new), *self.tables.group_of.get(old)?)),
             _ => None,
         };
         // A launch of a group that was fused changes in no other way than others.
@@ -150,7 +162,7 @@ impl Flat {
         let first_of = chains.chains.iter().enumerate().filter_map(|(at, chain)| Some((*chain.launches.first()?, at)));
         let first_of: FxHashMap<NodeId, usize> = first_of.collect();
         for (new, of) in (0..).map(NodeId).zip(&origins) {
-            let chain = of.first().filter(|_| of.len() > 1).and_then(|first| first_of.get(first).copied());
+            let chain = of.first().filter(|_| of_chain(new)).and_then(|first| first_of.get(first).copied());
             let label = match chain {
                 Some(chain) => labels[chain].clone(),
                 None => old.get(&first(of)).cloned(),
@@ -234,6 +246,8 @@ pub(crate) struct FusedChain {
     pub(crate) kernel: Kernel,
     pub(crate) grid: Grid,
     pub(crate) label: Arc<str>,
+    /// If it does the turns of the loop whose body the chain is: its state, and where the condition is.
+    pub(crate) turns: Option<(Mem, Location<ViewId>)>,
 }
 
 /// The tables of a flat graph while they are written: gives the objects of the sources their numbers.

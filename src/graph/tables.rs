@@ -23,7 +23,7 @@ use crate::graph::nodes::task_group::TaskGroup;
 use crate::graph::parameters::Cell;
 use crate::graph::ports::Ports;
 use crate::handles::NodeKind;
-use crate::ir::{Access, AllocId, Ir, Mark, Mode, NodeId, SamplerId, Span, ViewId, ViewKind};
+use crate::ir::{Access, AllocId, Ir, KernelId, Mark, Mode, NodeId, SamplerId, Span, ViewId, ViewKind};
 
 /// A graph as plain data, and its objects. Each list of objects is in the order of its ids.
 #[derive(Clone, Debug, Default)]
@@ -53,6 +53,8 @@ pub(crate) struct Tables {
     pub(crate) moved: bool,
     /// Whether some launch was declared to write an argument that is `const`. It may be gone.
     pub(crate) has_written_const: bool,
+    /// The kernels that do the turns of the loop whose body they are, and their states.
+    pub(crate) turning: Vec<(KernelId, Mem)>,
     /// The memory that an executable has placed for the allocations of its graph, by allocation and byte. `Some` only
     /// in an executable that can be updated or whose graph owns memory; `None` in a graph.
     pub(crate) placed: Option<Arc<FxHashMap<(AllocId, usize), ViewId>>>,
@@ -92,6 +94,11 @@ impl Tables {
     /// Whether a view stands for no memory.
     pub(crate) fn is_nothing(&self, view: ViewId) -> bool {
         self.ir.views[view.index()].kind == ViewKind::Nothing
+    }
+
+    /// Whether a node is a fused kernel, in a graph that had so many kernels before.
+    pub(crate) fn is_fused(&self, node: NodeId, before: usize) -> bool {
+        matches!(self.ir.command(node), Command::Kernel { kernel, .. } if kernel.index() >= before)
     }
 
     /// The memory of a view. Every view that a node names has memory, except the view of null pointers.

@@ -9,6 +9,8 @@
 //!
 //! What fits, and the fused kernels themselves, are the caller's.
 
+mod together;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
@@ -16,8 +18,10 @@ use fixedbitset::FixedBitSet;
 
 use crate::command::{Command, Control};
 use crate::ir::flows::Flows;
-use crate::ir::{Access, Body, ById, Ir, NodeId, RootId, ViewId};
-use crate::lower::elementwise::{self, Memory, Space, Uses};
+use crate::ir::{Access, Body, ById, Ir, NodeId, ViewId};
+use crate::lower::elementwise::Uses;
+
+pub(crate) use self::together::{Pointer, Together, writes_otherwise};
 
 /// What a launch needs to be part of a fused kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,16 +38,8 @@ pub(crate) struct Piece {
     pub(crate) in_turn: bool,
     /// Whether, and how, each work-item may do it on its own.
     pub(crate) each_item: Option<EachItem>,
-}
-
-/// What a compiler knows of memory that a kernel is given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pointer<M> {
-    pub(crate) to: M,
-    /// Whether it may take the memory for constant.
-    pub(crate) is_constant: bool,
-    /// The number of the type by which the kernel touches the memory. None if there may be several.
-    pub(crate) element: Option<u32>,
+    /// Whether a kernel may do the turns of the loop that it is in: then one launch is worth a kernel.
+    pub(crate) turns: bool,
 }
 
 /// What a launch needs that each work-item does on its own.
@@ -387,79 +383,15 @@ struct Open {
     size: usize,
     at: Range<usize>,
     together: Together,
-}
-
-/// Memory of launches that are one.
-#[derive(Debug, Default)]
-pub(crate) struct Together {
-    constant: BTreeSet<RootId>,
-    written: BTreeSet<RootId>,
-    /// The types by which memory is touched.
-    types: HashMap<Space, Vec<Typed>>,
-    /// What work-items touch that are on their own.
-    memory: Memory,
-}
-
-impl Together {
-    /// Adds a launch, if its memory allows it. `uses` is there if each work-item does it on its own.
-    pub(crate) fn takes(&mut self, ir: &Ir, node: NodeId, pointers: &[Pointer<ViewId>], uses: Option<&Uses>) -> bool {
-        if !uses.is_none_or(|uses| self.memory.takes(uses)) {
-            return false;
-        }
-        let root = |view: &ViewId| ir.views[view.index()].root;
-        let writes = ir.accesses(node).iter().filter(|access| access.mode.writes()).map(|access| root(&access.view));
-        let writes: BTreeSet<RootId> = writes.collect();
-        let constant = pointers.iter().filter(|pointer| pointer.is_constant).map(|pointer| root(&pointer.to));
-        let constant: BTreeSet<RootId> = constant.collect();
-        if !self.written.is_disjoint(&constant) || !self.constant.is_disjoint(&writes) {
-            return false;
-        }
-        // Within a launch, types are the program's affair.
-        let typed: Vec<(Space, Typed)> = pointers.iter().map(|pointer| Typed::of(ir, node, pointer)).collect();
-        let known = |space: &Space| self.types.get(space).map_or(&[][..], Vec::as_slice);
-        if !typed.iter().all(|(space, one)| known(space).iter().all(|other| one.fits(other))) {
-            return false;
-        }
-        for (space, one) in typed {
-            let known = self.types.entry(space).or_default();
-            if !known.contains(&one) {
-                known.push(one);
-            }
-        }
-        uses.into_iter().for_each(|uses| self.memory.add(uses));
-        self.written.extend(writes);
-        self.constant.extend(constant);
-        true
-    }
-}
-
-/// The type by which a launch touches a part of memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Typed {
-    bytes: Range<usize>,
-    element: Option<u32>,
-    writes: bool,
-}
-
-impl Typed {
-    fn of(ir: &Ir, node: NodeId, pointer: &Pointer<ViewId>) -> (Space, Self) {
-        let (space, bytes) = elementwise::place(&ir.views[pointer.to.index()]);
-        let writes = ir.accesses(node).iter().any(|access| access.view == pointer.to && access.mode.writes());
-        (space, Self { bytes, element: pointer.element, writes })
-    }
-
-    /// Returns whether one kernel may do both. Compilers take it that accesses by different types are not to the same bytes: so they may
-    /// change the order of accesses that two kernels would do one after the other.
-    fn fits(&self, other: &Self) -> bool {
-        let apart = self.bytes.end <= other.bytes.start || other.bytes.end <= self.bytes.start;
-        apart || (self.element.is_some() && self.element == other.element) || !(self.writes || other.writes)
-    }
+    /// The fewest launches that are worth a kernel.
+    least: usize,
 }
 
 impl Open {
     fn new(group: Group, at: usize) -> Self {
         let (launches, needs, places, known) = (Vec::new(), Vec::new(), Vec::new(), HashMap::new());
-        Self { group, launches, needs, places, known, size: 0, at: at..at, together: Together::default() }
+        let (at, together) = (at..at, Together::default());
+        Self { group, launches, needs, places, known, size: 0, at, together, least: LEAST }
     }
 
     /// Adds a launch, if it fits.
@@ -491,6 +423,9 @@ impl Open {
             }
             places.push(place);
         }
+        if piece.turns && each_item.is_none() {
+            self.least = 1;
+        }
         self.places.push(places);
         self.launches.push(node);
         self.at.end = at + 1;
@@ -498,13 +433,26 @@ impl Open {
     }
 
     fn close(self, flow: usize) -> Option<Chain> {
-        let Self { launches, needs, places, at, .. } = self;
+        let Self { launches, needs, places, at, least, .. } = self;
         let each_item = self.group.each_item.is_some();
-        (launches.len() >= LEAST).then_some(Chain { launches, needs, places, each_item, at: (flow, at) })
+        (launches.len() >= least).then_some(Chain { launches, needs, places, each_item, at: (flow, at) })
+    }
+}
+
+impl Chain {
+    /// Returns the flow that it is in.
+    pub(crate) fn flow(&self) -> usize {
+        self.at.0
     }
 }
 
 impl Chains {
+    /// Returns whether a chain has all that its flow does.
+    pub(crate) fn is_whole(&self, ir: &Ir, chain: &Chain) -> bool {
+        let nodes = &self.orders[chain.flow()];
+        nodes.iter().filter(|node| !matches!(ir.command(**node), Command::Empty)).count() == chain.launches.len()
+    }
+
     /// Writes the graph in which commands take the places of chains. `kernels` has the command of each chain, or None for one
     /// that stays as it is. Returns None if a table is full.
     pub(crate) fn write(&self, from: &Ir, kernels: &[Option<Command<ById>>]) -> Option<Fused> {

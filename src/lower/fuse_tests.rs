@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use expect_test::expect;
 
 use super::elementwise::Uses;
-use super::fuse::{Chains, EachItem, Fused, Need, Piece, Pointer, chains};
+use super::fuse::{Chains, EachItem, Fused, Need, Piece, Pointer, chains, writes_otherwise};
 use crate::command::{Arg, Command, Control, ControlKind, Elementwise, Grid, Location};
 use crate::ir::{
     Access, Body, ExternalId, Ir, KernelDecl, KernelId, Mode, NodeId, RootId, TaskId, View, ViewId, ViewKind,
@@ -49,7 +49,15 @@ impl Written {
         let needs = vec![Need::Memory(ViewId(memory)), Need::Value(0, vec![number; 4]), Need::Size(8)];
         self.pieces.insert(
             NodeId(node),
-            Piece { program, needs, shares: Vec::new(), pointers: Vec::new(), in_turn: true, each_item: None },
+            Piece {
+                program,
+                needs,
+                shares: Vec::new(),
+                pointers: Vec::new(),
+                in_turn: true,
+                each_item: None,
+                turns: false,
+            },
         );
         node
     }
@@ -68,8 +76,15 @@ impl Written {
         let mut needs: Vec<Need> = uses.iter().map(|(memory, ..)| Need::Memory(ViewId(*memory))).collect();
         needs.push(Need::Size(8 + range as u32));
         let each_item = Uses::of(&self.ir, NodeId(node)).map(|uses| EachItem { range, uses, is_better: true });
-        let piece =
-            Piece { program: 0, needs, shares: Vec::new(), pointers: Vec::new(), in_turn: range == 0, each_item };
+        let piece = Piece {
+            program: 0,
+            needs,
+            shares: Vec::new(),
+            pointers: Vec::new(),
+            in_turn: range == 0,
+            each_item,
+            turns: false,
+        };
         if piece.each_item.is_none() && !piece.in_turn {
             return None;
         }
@@ -307,6 +322,24 @@ fn constant_memory_divides() {
     let d = graph.launch(0, 4, &[c]);
     let e = graph.launch(1, 5, &[d]);
     assert_eq!(graph.launches(1024), [[b, c], [d, e]]);
+}
+
+/// Rule Z9: a kernel that looks at a word sees what a launch writes there by a type of words, and all that is elsewhere.
+#[test]
+fn a_condition_is_written_as_a_word() {
+    let mut graph = Written::new(2);
+    let node = NodeId(graph.launch(0, 1, &[]));
+    let view = ViewId(0);
+    let size = graph.ir.views[0].size;
+    let pointer = |element| [Pointer { to: view, is_constant: false, element }];
+    let otherwise = |element: Option<u32>, of: ViewId, bytes: std::ops::Range<usize>| {
+        writes_otherwise(&graph.ir, node, &pointer(element), (of, bytes), |number| number == 7)
+    };
+    assert!(!otherwise(Some(7), view, 0..4));
+    assert!(otherwise(Some(6), view, 0..4));
+    assert!(otherwise(None, view, 0..4));
+    assert!(!otherwise(Some(6), ViewId(1), 0..4));
+    assert!(!otherwise(Some(6), view, size..size + 4));
 }
 
 /// Rules Z1, Z8: launches that touch the same bytes by several types are not one kernel, in which a compiler may change their order.

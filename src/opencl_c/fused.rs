@@ -25,6 +25,14 @@
 //! }
 //! ```
 //!
+//! Launches that are the body of a loop with a condition have its turns around them, at most so many in one launch of the kernel:
+//!
+//! ```text
+//! kernel void clgraph_fused_0(.., global uint *clgraph_fuse_state, volatile global const uint *clgraph_fuse_condition, ..) {
+//!     for (; clgraph_fuse_goes_on != 0 && clgraph_fuse_done < clgraph_fuse_most; ++clgraph_fuse_done) { .. }
+//! }
+//! ```
+//!
 //! There are straight lines and such loops only: some compilers get calls under conditions wrong.
 
 mod each_item;
@@ -107,7 +115,14 @@ pub(crate) struct FusedLaunch {
 pub(crate) struct FusedKernel {
     pub(crate) params: Vec<FusedParam>,
     pub(crate) launches: Vec<FusedLaunch>,
+    /// Whether it does them again as long as a condition in memory is not zero. Then it has three more parameters: its state, the memory
+    /// of the condition, and the condition's index.
+    pub(crate) turns: bool,
 }
+
+/// The words of the state of a kernel that does turns: the most turns of a launch; 0 if the first one begins whatever the condition is;
+/// then what a launch leaves: whether the loop goes on, and how many turns it did.
+pub(crate) const TURNS_WORDS: usize = 4;
 
 /// Returns the name of a fused kernel of a source.
 pub(crate) fn name(number: usize) -> String {
@@ -313,8 +328,20 @@ fn write_kernel(all: &mut String, number: usize, kernel: &FusedKernel, rolled: &
         }
         Form::OneGroup => (String::new(), ""),
     };
-    write_begin(all, number, (&size, others), &kernel.params);
+    write_begin(all, number, (&size, others), kernel);
     write_tables(all, &rolled.tables, form);
+    // A work-group sees the condition before a turn changes it, and after.
+    let between = if form == Form::OneGroup { BARRIER } else { "" };
+    if kernel.turns {
+        let _ = write!(all, "{BEFORE_TURNS}{between}");
+        if !dialect.vectorizes && form == Form::OneItem {
+            let _ = writeln!(all, "{SCALAR}");
+        }
+        let _ = writeln!(
+            all,
+            "    for (; clgraph_fuse_goes_on != 0 && clgraph_fuse_done < clgraph_fuse_most; ++clgraph_fuse_done) {{"
+        );
+    }
     let mut waits = "";
     for part in &rolled.parts {
         all.push_str(waits);
@@ -332,18 +359,38 @@ fn write_kernel(all: &mut String, number: usize, kernel: &FusedKernel, rolled: &
             }
         }
     }
+    if kernel.turns {
+        let _ = write!(all, "{waits}{AFTER_TURN}{between}    }}\n{AFTER_TURNS}");
+    }
     all.push_str("}\n");
 }
 
+const BEFORE_TURNS: &str = "    const uint clgraph_fuse_most = clgraph_fuse_state[0];
+    uint clgraph_fuse_done = 0;
+    uint clgraph_fuse_goes_on = clgraph_fuse_state[1] == 0 || clgraph_fuse_condition[clgraph_fuse_at] != 0;
+";
+const AFTER_TURN: &str = "    clgraph_fuse_goes_on = clgraph_fuse_condition[clgraph_fuse_at] != 0;
+";
+const AFTER_TURNS: &str = "    if (get_local_id(0) == 0) {
+        clgraph_fuse_state[2] = clgraph_fuse_goes_on;
+        clgraph_fuse_state[3] = clgraph_fuse_done;
+    }
+";
+
 /// Writes the begin of a fused kernel, with its attribute and which work-items have nothing to do.
-fn write_begin(all: &mut String, number: usize, (attribute, others): (&str, &str), params: &[FusedParam]) {
+fn write_begin(all: &mut String, number: usize, (attribute, others): (&str, &str), kernel: &FusedKernel) {
     let param = |(at, param): (usize, &FusedParam)| match param {
         FusedParam::Memory => format!("global void *clgraph_fuse_a{at}"),
         FusedParam::Value(type_text, _) => format!("{type_text} clgraph_fuse_a{at}"),
         FusedParam::Size => format!("const uint clgraph_fuse_a{at}"),
     };
-    let mut params: Vec<String> = params.iter().enumerate().map(param).collect();
+    let mut params: Vec<String> = kernel.params.iter().enumerate().map(param).collect();
     params.push("const uint clgraph_fuse_go".to_owned());
+    if kernel.turns {
+        params.push("global uint *clgraph_fuse_state".to_owned());
+        params.push("volatile global const uint *clgraph_fuse_condition".to_owned());
+        params.push("const ulong clgraph_fuse_at".to_owned());
+    }
     let _ = writeln!(all, "kernel {attribute}void {}({}) {{", name(number), params.join(", "));
     // For a first launch that has nothing to do: drivers compile a kernel when it is first enqueued.
     let _ = writeln!(all, "    if (clgraph_fuse_go == 0{others}) return;");

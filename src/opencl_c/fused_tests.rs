@@ -222,6 +222,7 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
             FusedParam::Size,
         ],
         launches: vec![launch("add", &[0, 1], 1, line), launch("add", &[0, 2], 2, line)],
+        turns: false,
     };
     let written = |form| {
         let all = fused(
@@ -268,8 +269,8 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
             clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
         }
     "#]].assert_eq(&written(Form::OneGroup));
-    let all =
-        fused(text, &read(text), Dialect { form: Form::OneItem, size_beyond: 0, vectorizes: false }, &[kernel], true);
+    let scalar = Dialect { form: Form::OneItem, size_beyond: 0, vectorizes: false };
+    let all = fused(text, &read(text), scalar, std::slice::from_ref(&kernel), true);
     let pragma = "\n#pragma clang loop vectorize(disable) interleave(disable)\n    for (uint clgraph_fuse_x";
     assert_eq!(all.matches(pragma).count(), 2, "{all}");
     assert!(all.contains("#line 1\nkernel void add(") && all.contains("#define clgraph_fuse_beyond 0\n"), "{all}");
@@ -277,6 +278,50 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
         all.contains("void clgraph_fuse_item_add(global float * to , float by, const uint clgraph_fuse_x,"),
         "{all}"
     );
+    // The turns of a loop.
+    let turns = |form| {
+        let kernel = FusedKernel { turns: true, ..kernel.clone() };
+        let all = fused(text, &read(text), Dialect { form, ..scalar }, &[kernel], true);
+        let at = all.find("    const uint clgraph_fuse_most").unwrap();
+        all[at..].to_owned()
+    };
+    expect![[r#"
+            const uint clgraph_fuse_most = clgraph_fuse_state[0];
+            uint clgraph_fuse_done = 0;
+            uint clgraph_fuse_goes_on = clgraph_fuse_state[1] == 0 || clgraph_fuse_condition[clgraph_fuse_at] != 0;
+        #pragma clang loop vectorize(disable) interleave(disable)
+            for (; clgraph_fuse_goes_on != 0 && clgraph_fuse_done < clgraph_fuse_most; ++clgraph_fuse_done) {
+            clgraph_fuse_run1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
+            clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
+            clgraph_fuse_goes_on = clgraph_fuse_condition[clgraph_fuse_at] != 0;
+            }
+            if (get_local_id(0) == 0) {
+                clgraph_fuse_state[2] = clgraph_fuse_goes_on;
+                clgraph_fuse_state[3] = clgraph_fuse_done;
+            }
+        }
+    "#]]
+    .assert_eq(&turns(Form::OneItem));
+    expect![[r#"
+            const uint clgraph_fuse_most = clgraph_fuse_state[0];
+            uint clgraph_fuse_done = 0;
+            uint clgraph_fuse_goes_on = clgraph_fuse_state[1] == 0 || clgraph_fuse_condition[clgraph_fuse_at] != 0;
+            barrier(CLK_GLOBAL_MEM_FENCE);
+            for (; clgraph_fuse_goes_on != 0 && clgraph_fuse_done < clgraph_fuse_most; ++clgraph_fuse_done) {
+            clgraph_fuse_run1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
+            barrier(CLK_GLOBAL_MEM_FENCE);
+            clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
+            barrier(CLK_GLOBAL_MEM_FENCE);
+            clgraph_fuse_goes_on = clgraph_fuse_condition[clgraph_fuse_at] != 0;
+            barrier(CLK_GLOBAL_MEM_FENCE);
+            }
+            if (get_local_id(0) == 0) {
+                clgraph_fuse_state[2] = clgraph_fuse_goes_on;
+                clgraph_fuse_state[3] = clgraph_fuse_done;
+            }
+        }
+    "#]]
+    .assert_eq(&turns(Form::OneGroup));
 }
 
 /// A chain of two kernels, whose buffers, values and sizes differ from turn to turn; then one over two buffers.
@@ -296,7 +341,7 @@ fn repeating() -> (&'static str, FusedKernel) {
     }
     launches.push(launch("g", &[0], 2, line(12)));
     launches.extend((0..12).map(|turn| launch("f", &[turn % 2, 1 - turn % 2, 6], 1, line(12))));
-    (text, FusedKernel { params, launches })
+    (text, FusedKernel { params, launches, turns: false })
 }
 
 #[test]
@@ -406,7 +451,7 @@ fn own_words_cannot_be_macros() {
     let range = [[FusedArg::Number(0); 3], [FusedArg::Number(1); 3], [FusedArg::Number(1); 3]];
     for form in [Form::OneItem, Form::OneGroup] {
         let launches = vec![launch("f", &[0], 1, range), launch("f", &[0], 3, range)];
-        let kernel = FusedKernel { params: vec![FusedParam::Memory], launches };
+        let kernel = FusedKernel { params: vec![FusedParam::Memory], launches, turns: true };
         let all = fused(text, &read(text), Dialect { form, size_beyond: 1, vectorizes: true }, &[kernel], true)
             .replace(text, "");
         let tokens = super::tokens::split(&all).unwrap();
@@ -440,7 +485,7 @@ fn work_items_on_their_own_are_straight_lines() {
     let params = vec![FusedParam::Memory, FusedParam::Memory, FusedParam::Value("int".to_owned(), 4)];
     let launches =
         vec![launch("f", &[0, 1, 2], 1, range), launch("none", &[], 1, range), launch("f", &[1, 0, 2], 1, range)];
-    let all = each_item(text, &read(text), &[FusedKernel { params, launches }]);
+    let all = each_item(text, &read(text), &[FusedKernel { params, launches, turns: false }]);
     expect![[r#"
         __attribute__((always_inline)) void clgraph_fuse_item_f(global const int * s , global int * t , int by) { t[get_global_id(0)] = s[0] + by; }
         __attribute__((always_inline)) void clgraph_fuse_item_none(void) {}

@@ -18,12 +18,24 @@ pub struct LoopReport {
     /// Whether turns are enqueued before their condition is known. None if that is not measured yet. It changes as submissions
     /// are made.
     pub ahead: Option<bool>,
+    /// Whether a fused kernel does the turns, many in a launch: see [`Fuse`](crate::Fuse).
+    pub on_device: bool,
     /// The flow of its body.
     pub(crate) flow: usize,
 }
 
+impl LoopReport {
+    /// A loop of which nothing is known yet.
+    pub(crate) fn new(node: usize) -> Self {
+        Self { node, turns: None, host_decided: None, ahead: None, on_device: false, flow: usize::MAX }
+    }
+}
+
 impl fmt::Display for LoopReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.on_device {
+            return f.write_str("a fused kernel does its turns");
+        }
         match (self.turns, &self.host_decided, self.ahead) {
             (Some(turns), None, _) => write!(f, "its {turns} turns are unrolled"),
             (Some(turns), Some(why), _) => write!(f, "the host begins each of its {turns} turns: {why}"),

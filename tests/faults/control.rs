@@ -1,6 +1,6 @@
 //! Branches and loops, one in another, with a host task in a turn.
 
-use clgraph::{Buffer, Executable, Finalize, Graph, Loops, Path, Program, Queue, Result};
+use clgraph::{Buffer, Executable, Finalize, Fuse, Graph, Loops, Path, Program, Queue, Result};
 
 use crate::uses::{SOURCE, again, result, setup};
 
@@ -84,4 +84,32 @@ pub fn ahead(path: Path) -> Result<Vec<Vec<u32>>> {
     let runs = [again(plain)?, again(with)?];
     let of_the_last_turn = result(&runs[1], &seen, with)?;
     Ok(vec![result(&runs[0], &found, plain)?, result(&runs[1], &found, with)?, of_the_last_turn])
+}
+
+/// A loop whose turns a kernel does. What the driver refuses for that is no error of finalize: then turns go ahead, or the host decides.
+pub fn on_device(path: Path) -> Result<Vec<Vec<u32>>> {
+    let queue = setup()?;
+    let numbers = again(|| Buffer::from_slice(&queue, &[1_u32; 64]))?;
+    let left = again(|| Buffer::from_slice(&queue, &[0_u32]))?;
+    let source = "kernel void down(global uint *left) { *left -= 1; }\n\
+                  kernel void stir(global uint *a) { a[get_global_id(0)] = a[get_global_id(0)] * 5 + 1; }";
+    let program = again(|| Program::from_source(&queue, source))?;
+    let (stir, down) = (again(|| program.kernel("stir"))?, again(|| program.kernel("down"))?);
+    let turn = body(&queue, path, |graph| {
+        // SAFETY: each work-item touches its own element.
+        unsafe {
+            graph.kernel(&stir).read_write(&numbers).range(64).add()?;
+            graph.kernel(&down).read_write(&left).range(1).add().map(drop)
+        }
+    })?;
+    let graph = Graph::new(&queue)?;
+    graph.write(&numbers, [1; 64]).add()?;
+    let turns = graph.write(&left, [40_u32]).add()?;
+    graph.repeat_while(&left, &turn).at_most(50).add()?;
+    let found = graph.read(&numbers).add()?;
+    let executable = again(|| graph.finalize(Finalize::new().path(path).fuse(Fuse::Now)))?;
+    let plain = || executable.submit(&queue);
+    let with = || executable.submit_to(&queue).with(&turns, [3]).submit();
+    let runs = [again(plain)?, again(with)?];
+    Ok(vec![result(&runs[0], &found, plain)?, result(&runs[1], &found, with)?])
 }

@@ -136,16 +136,16 @@ impl DriverEvent {
 
     /// Stores the gates that the command comes after, for an event that nobody else has yet.
     pub(in crate::cl) fn after(self, gates: Gates) -> Self {
-        if gates.is_empty() { self } else { self.to_be_cloned_after(gates) }
+        if gates.is_empty() { self } else { self.ready_to_clone_after(gates) }
     }
 
     /// Returns the same event. Its first clone costs as little as later ones then.
     #[inline]
-    pub(crate) fn to_be_cloned(self) -> Self {
-        self.to_be_cloned_after(Gates::default())
+    pub(crate) fn ready_to_clone(self) -> Self {
+        self.ready_to_clone_after(Gates::default())
     }
 
-    fn to_be_cloned_after(self, gates: Gates) -> Self {
+    fn ready_to_clone_after(self, gates: Gates) -> Self {
         if !matches!(&self.owner, Owner::Itself(lock) if lock.get().is_none()) {
             return self;
         }

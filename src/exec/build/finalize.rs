@@ -128,7 +128,7 @@ impl Graph {
         let is_replayed = matches!(path, Path::Auto | Path::Replay | Path::Gated);
         let (now_fused, fused) = if fuses_now {
             let FusedGraph { flat, reports, .. } =
-                fuse::fuse(before, self.device(), &Shares::default(), options.allow_conflicts);
+                fuse::fuse(before, self.device(), &Shares::default(), options.allow_conflicts, asked_loops);
             (flat, reports)
         } else {
             let why = match asked_fuse {
@@ -256,8 +256,9 @@ impl Graph {
         }
         // Fewer launches have nothing to gain, and what is fixed is not changed.
         let launches = fixed.plan.steps.iter().filter(|step| step.object.is_some()).take(2).count();
+        let is_small = launches < 2 && fixed.report.loops.iter().all(|of| of.turns.is_some());
         let may_fuse = !options.profiling && !fixed.plan.only_recorded;
-        let is_tiered = may_fuse && asked_fuse == Fuse::Auto && path == Path::Auto && options.autotune && launches > 1;
+        let is_tiered = may_fuse && asked_fuse == Fuse::Auto && path == Path::Auto && options.autotune && !is_small;
         let is_pinned = may_fuse && asked_fuse == Fuse::Now && options.updatable && is_replayed;
         let inner = Arc::new_cyclic(|this: &Weak<Inner>| {
             let this = Weak::clone(this);

@@ -2,30 +2,43 @@
 //!
 //! What cannot be fused is no error: it runs as it is, and the report says why.
 
+mod layout;
+mod turning;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use smallvec::SmallVec;
 
+use crate::cl::memory::region::AsRegion;
+use crate::cl::objects::buffer::Buffer;
 use crate::cl::objects::device::Device;
 use crate::cl::objects::fused::{Item, NotFused};
 use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::program::Program;
-use crate::command::{Arg, Command, ControlKind, Grid};
+use crate::command::{Arg, Command, Grid, Location};
+use crate::exec::build::options::Loops;
 use crate::graph::{Binding, Flat, FusedChain, Tables};
-use crate::ir::{Body, ById, NodeId, Span};
+use crate::ir::flows::Flows;
+use crate::ir::{ById, NodeId, ViewId};
 use crate::lower::{self, Chain, Chains, EachItem, Need, Piece, Pointer, Uses};
-use crate::opencl_c::fused::{Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, ONE_ITEM, Way};
+use crate::opencl_c::fused::{
+    Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, ONE_ITEM, TURNS_WORDS, Way,
+};
 use crate::opencl_c::source::ParamKind;
 use crate::quirks;
 use crate::report::fused::{FusedForm, FusedReport, NotFusedReport, WhyNotFused};
+
+pub(in crate::exec) use self::layout::{LaidChain, LaidLaunch, Layout, Place};
+use self::turning::{in_loops, turning};
 
 /// A fused kernel, how it is launched, and what it is given.
 pub(in crate::exec) struct FusedLaunches {
     pub(in crate::exec) kernel: Kernel,
     pub(in crate::exec) grid: Grid,
     pub(in crate::exec) needs: Vec<Need>,
+    /// Whether the kernel does the turns of a loop.
+    pub(in crate::exec) turns: bool,
 }
 
 /// Which arguments of launches get other values by themselves. Others that are equal are one argument of a fused kernel.
@@ -74,51 +87,6 @@ impl Shares {
     }
 }
 
-/// Where the nodes of a graph are after launches were fused, for updates.
-#[derive(Default)]
-pub(in crate::exec) struct Layout {
-    /// By node before.
-    pub(in crate::exec) places: Vec<Place>,
-    pub(in crate::exec) chains: Vec<LaidChain>,
-    pub(in crate::exec) form: Option<Form>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(in crate::exec) enum Place {
-    /// It is the node with this number now.
-    Node(NodeId),
-    /// It is a launch of a chain.
-    Launch { chain: u32, at: u32 },
-    /// It only orders others.
-    Order,
-}
-
-/// Launches that are one node now.
-pub(in crate::exec) struct LaidChain {
-    pub(in crate::exec) node: NodeId,
-    /// The arguments of the node.
-    pub(in crate::exec) args: Span,
-    pub(in crate::exec) each_item: bool,
-    /// Whether other memory could divide it: a compiler may take some for constant, or launches touch memory by several types.
-    pub(in crate::exec) depends_on_memory: bool,
-    pub(in crate::exec) launches: Vec<LaidLaunch>,
-    /// By argument of the fused kernel: how many arguments and sizes of launches it is.
-    pub(in crate::exec) sharers: Vec<u32>,
-}
-
-pub(in crate::exec) struct LaidLaunch {
-    /// The node before.
-    pub(in crate::exec) node: NodeId,
-    /// By argument: which of the fused kernel it is.
-    pub(in crate::exec) args: Vec<u32>,
-    /// Offset, global size and local size: arguments of the fused kernel, or written in its text.
-    pub(in crate::exec) range: [[FusedArg; 3]; 3],
-    /// The arguments that are memory.
-    pub(in crate::exec) pointers: SmallVec<[Pointer<u32>; 4]>,
-    /// Whether the kernel may ask how its range is divided.
-    pub(in crate::exec) may_see_groups: bool,
-}
-
 /// A graph in which launches are fused.
 pub(in crate::exec) struct FusedGraph {
     pub(in crate::exec) flat: Flat,
@@ -160,15 +128,27 @@ pub(in crate::exec) fn none(flat: &Flat, why: &WhyNotFused) -> Vec<NotFusedRepor
     all.map(|node| NotFusedReport { node: flat.origins.of(node).node.index(), why: why.clone() }).collect()
 }
 
-/// Fuses what fits. `keeps_order`: nodes that no edges order keep their order.
-pub(in crate::exec) fn fuse(flat: Flat, device: &Device, shares: &Shares, keeps_order: bool) -> FusedGraph {
+/// Bytes of arguments that a kernel has besides those of its launches: whether it does them, and what it needs for turns of a loop.
+const OWN_ARGUMENTS: usize = 4 + 3 * 8;
+
+/// Fuses what fits. `keeps_order`: nodes that no edges order keep their order. `loops`: how loops with a condition run.
+pub(in crate::exec) fn fuse(
+    flat: Flat,
+    device: &Device,
+    shares: &Shares,
+    keeps_order: bool,
+    loops: Loops,
+) -> FusedGraph {
     let mut reports = Reports::default();
     let mut say = |node: NodeId, why: WhyNotFused| {
         reports.not_fused.push(NotFusedReport { node: flat.origins.of(node).node.index(), why });
     };
-    let fusing = Fusing::new(&flat.tables, device, shares, &mut say);
-    let most = device.caps().max_parameter_size.saturating_sub(size_of::<u32>());
-    let chains = lower::chains(&flat.tables.ir, most, keeps_order, |node| fusing.pieces.get(&node));
+    let mut fusing = Fusing::new(&flat.tables, device, shares, loops, &mut say);
+    let most = device.caps().max_parameter_size.saturating_sub(OWN_ARGUMENTS);
+    let mut chains = lower::chains(&flat.tables.ir, most, keeps_order, |node| fusing.pieces.get(&node));
+    if fusing.leave_loops(&chains, &mut say) {
+        chains = lower::chains(&flat.tables.ir, most, keeps_order, |node| fusing.pieces.get(&node));
+    }
     let mut built = fusing.build(&chains, &mut say);
     let in_chain: FxHashSet<NodeId> = chains.chains.iter().flat_map(|chain| &chain.launches).copied().collect();
     fusing.pieces.keys().filter(|node| !in_chain.contains(node)).for_each(|node| say(*node, WhyNotFused::Alone));
@@ -186,7 +166,7 @@ pub(in crate::exec) fn fuse(flat: Flat, device: &Device, shares: &Shares, keeps_
             built.label = format!("fused: {report}").into();
             reports.fused.push(report);
             let (kernel, grid, needs) = (built.kernel.clone(), built.grid, chain.needs.clone());
-            launches.push(FusedLaunches { kernel, grid, needs });
+            launches.push(FusedLaunches { kernel, grid, needs, turns: built.turns.is_some() });
         }
     }
     match flat.fused(&chains, built) {
@@ -272,6 +252,9 @@ struct Fusing<'a> {
     /// The ranges of launches that work-items may do on their own, with the number of dimensions.
     ranges: FxHashMap<(u32, [[usize; 3]; 3]), usize>,
     shares: &'a Shares,
+    flows: Flows,
+    /// The flows of bodies whose turns a kernel may do, with where the conditions of their loops are.
+    turning: BTreeMap<usize, Location<ViewId>>,
 }
 
 impl<'a> Fusing<'a> {
@@ -279,16 +262,19 @@ impl<'a> Fusing<'a> {
         tables: &'a Tables,
         device: &'a Device,
         shares: &'a Shares,
+        loops: Loops,
         say: &mut impl FnMut(NodeId, WhyNotFused),
     ) -> Self {
         let (pieces, programs, types) = (FxHashMap::default(), Vec::new(), Vec::new());
         let form = if quirks::fuses_by_one_item(device.caps()) { Form::OneItem } else { Form::OneGroup };
-        let mut this = Self { tables, device, form, pieces, programs, types, ranges: FxHashMap::default(), shares };
+        let (ranges, flows) = (FxHashMap::default(), Flows::new(&tables.ir));
+        let turning = if loops == Loops::Auto { turning(tables) } else { BTreeMap::new() };
+        let mut this = Self { tables, device, form, pieces, programs, types, ranges, shares, flows, turning };
         let in_loops = in_loops(tables);
         let ir = &tables.ir;
         for node in ir.ids() {
             let Command::Kernel { kernel, args, grid, .. } = ir.command(node) else { continue };
-            let piece = match in_loops.contains(&node) {
+            let piece = match in_loops.contains(&node) && !this.turning.contains_key(&this.flows.of(node)) {
                 true => Err(WhyNotFused::InLoop),
                 false => this.piece(node, &tables.kernels[kernel.index()], ir.args(*args), grid),
             };
@@ -345,7 +331,8 @@ impl<'a> Fusing<'a> {
             self.programs.push(kernel.program());
             self.programs.len() - 1
         });
-        Ok(Piece { program, needs, shares, pointers, in_turn, each_item })
+        let turns = self.turning.contains_key(&self.flows.of(node));
+        Ok(Piece { program, needs, shares, pointers, in_turn, each_item, turns })
     }
 
     /// Returns the number of a type.
@@ -442,61 +429,8 @@ impl<'a> Fusing<'a> {
             let range = [0, 3, 6].map(|at| [range[at], range[at + 1], range[at + 2]]);
             Some(FusedLaunch { kernel, args, dims: grid.dims, range })
         });
-        FusedKernel { params: chain.needs.iter().map(param).collect(), launches: launches.collect() }
-    }
-
-    /// Returns where the nodes are in the graph with fused nodes. `origins` are the nodes of each of its nodes.
-    fn layout<'c>(&self, chains: &'c Chains, fused: &Flat, origins: &[Vec<NodeId>]) -> Layout {
-        let mut layout = Layout { form: Some(self.form), ..Layout::default() };
-        layout.places = vec![Place::Order; self.tables.ir.len()];
-        let first = |chain: &'c Chain| Some((*chain.launches.first()?, chain));
-        let chain_of: FxHashMap<NodeId, &Chain> = chains.chains.iter().filter_map(first).collect();
-        for (new, of) in (0..).map(NodeId).zip(origins) {
-            let [alone] = of.as_slice() else {
-                let Some(chain) = of.first().and_then(|first| chain_of.get(first)) else { continue };
-                let number = layout.chains.len() as u32;
-                for (at, node) in (0..).zip(&chain.launches) {
-                    layout.places[node.index()] = Place::Launch { chain: number, at };
-                }
-                let Command::Kernel { args, .. } = fused.tables.ir.command(new) else { continue };
-                layout.chains.push(self.laid(chain, new, *args));
-                continue;
-            };
-            layout.places[alone.index()] = Place::Node(new);
-        }
-        layout
-    }
-
-    fn laid(&self, chain: &Chain, new: NodeId, args: Span) -> LaidChain {
-        let mut sharers = vec![0; chain.needs.len()];
-        chain.places.iter().flatten().for_each(|place| sharers[*place as usize] += 1);
-        let launches = chain.launches.iter().zip(self.kernel(chain).launches);
-        let launches: Vec<LaidLaunch> = launches.map(|(node, launch)| self.laid_launch(*node, launch)).collect();
-        let mut pointers = launches.iter().flat_map(|launch| &launch.pointers);
-        let first = pointers.clone().next().and_then(|pointer| pointer.element);
-        let depends =
-            |pointer: &Pointer<u32>| pointer.is_constant || pointer.element.is_none() || pointer.element != first;
-        let depends_on_memory = pointers.any(depends);
-        LaidChain { node: new, args, each_item: chain.each_item, depends_on_memory, launches, sharers }
-    }
-
-    fn laid_launch(&self, node: NodeId, FusedLaunch { args, range, .. }: FusedLaunch) -> LaidLaunch {
-        let param = |arg: &FusedArg| match arg {
-            FusedArg::Param(at) => *at as u32,
-            // Arguments of launches are parameters.
-            FusedArg::Number(_) => 0,
-        };
-        let (mut pointers, mut may_see_groups) = (SmallVec::new(), true);
-        if let Ok(item) = self.kernel_of(node).item(self.device) {
-            let known = |element: &String| self.types.iter().position(|known| known == element);
-            pointers.extend((0..).zip(item.text.each()).filter_map(|(to, param)| {
-                let ParamKind::Global { is_constant } = param.kind else { return None };
-                let element = item.element(param).as_ref().and_then(known).map(|number| number as u32);
-                Some(Pointer { to, is_constant, element })
-            }));
-            may_see_groups = item.may_see_groups;
-        }
-        LaidLaunch { node, args: args.iter().map(param).collect(), range, pointers, may_see_groups }
+        let (params, launches) = (chain.needs.iter().map(param).collect(), launches.collect());
+        FusedKernel { params, launches, turns: self.turning.contains_key(&chain.flow()) }
     }
 
     /// Returns how the fused kernel of a chain is launched. None if the driver takes fewer work-items in a work-group than it has.
@@ -505,7 +439,7 @@ impl<'a> Fusing<'a> {
             let Command::Kernel { grid, .. } = self.tables.ir.command(chain.launches[0]) else { return None };
             let most = kernel.facts(self.device).map_or(1, |facts| facts.max_work_group);
             let fits = grid.local.is_none_or(|local| local.iter().product::<usize>() <= most);
-            return fits.then(|| FusedChain { kernel, grid: *grid, label: "".into() });
+            return fits.then(|| FusedChain { kernel, grid: *grid, label: "".into(), turns: None });
         }
         let items = match self.form {
             Form::OneItem => ONE_ITEM,
@@ -519,7 +453,14 @@ impl<'a> Fusing<'a> {
             }
         };
         let grid = Grid { dims: 1, offset: [0; 3], global: [items, 1, 1], local: Some([items, 1, 1]) };
-        Some(FusedChain { kernel, grid, label: "".into() })
+        let turns = match self.turning.get(&chain.flow()) {
+            Some(condition) => {
+                let state = Buffer::<u32>::new(kernel.program(), TURNS_WORDS).ok()?;
+                Some((state.region().mem, Location { mem: condition.mem, offset: condition.offset }))
+            }
+            None => None,
+        };
+        Some(FusedChain { kernel, grid, label: "".into(), turns })
     }
 }
 
@@ -541,22 +482,4 @@ fn parts(kernels: &[FusedKernel]) -> Vec<Vec<usize>> {
 /// fused.
 pub(in crate::exec) fn range(grid: &Grid) -> [[usize; 3]; 3] {
     [grid.offset, grid.global, grid.local.unwrap_or([1; 3])]
-}
-
-/// Returns the nodes in bodies of loops that a condition ends. Their turns can go ahead of the condition, which takes less time.
-fn in_loops(tables: &Tables) -> FxHashSet<NodeId> {
-    let ir = &tables.ir;
-    let mut all = FxHashSet::default();
-    for node in ir.ids() {
-        if let Command::Control(control) = ir.command(node)
-            && matches!(control.kind, ControlKind::While { .. })
-        {
-            for body in control.bodies.of(&ir.bodies) {
-                if let Body::Inlined { nodes, .. } = body {
-                    all.extend(nodes.clone().map(NodeId));
-                }
-            }
-        }
-    }
-    all
 }

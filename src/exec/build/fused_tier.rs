@@ -141,7 +141,7 @@ impl Parts {
         let before = Arc::clone(&flat.tables);
         let (flat, rolled) = loops::unroll(flat, &options, loops);
         let unrolled = Arc::clone(&flat.tables);
-        let FusedGraph { flat, reports, launches, layout } = fuse::fuse(flat, &device, &shares, allow_conflicts);
+        let FusedGraph { flat, reports, launches, layout } = fuse::fuse(flat, &device, &shares, allow_conflicts, loops);
         if reports.fused.is_empty() {
             return Err((FusingState::Nothing, reports.not_fused));
         }
@@ -227,17 +227,23 @@ fn warm_up(context: &impl InContext, device: &Device, launches: &[FusedLaunches]
     let mem = scratch.region().mem;
     let queue = DriverQueue::with_properties(context, device, QueueProperties::default())?;
     let longest = launches.iter().flat_map(|launch| &launch.needs).map(Need::size).max().unwrap_or(0);
-    let zeros = vec![0; longest.max(size_of::<u32>())];
-    for FusedLaunches { kernel, grid, needs } in launches {
+    let zeros = vec![0; longest.max(size_of::<u64>())];
+    for FusedLaunches { kernel, grid, needs, turns } in launches {
         let arg = |need: &Need| match need {
             Need::Memory(_) => Arg::Memory(&mem),
             need => Arg::Value(&zeros[..need.size()]),
         };
         let none = std::iter::once(Arg::Value(&zeros[..4]));
-        let object = kernel.with_args(device, needs.iter().map(arg).chain(none)).map_err(|error| match error {
-            KernelObjectError::Create(error) => error,
-            KernelObjectError::Argument { source, .. } => Error::from(source),
-        })?;
+        // State, condition, and its index.
+        let of_turns = [Arg::Memory(&mem), Arg::Memory(&mem), Arg::Value(&zeros[..8])];
+        let of_turns = of_turns.into_iter().filter(|_| *turns);
+        let object =
+            kernel.with_args(device, needs.iter().map(arg).chain(none).chain(of_turns)).map_err(
+                |error| match error {
+                    KernelObjectError::Create(error) => error,
+                    KernelObjectError::Argument { source, .. } => Error::from(source),
+                },
+            )?;
         let to = To { queue: &queue, waits: &Waits::NONE, event: false };
         enqueue::kernel(&to, &object, grid.dims, &grid.offset, &grid.global, grid.local.as_ref())?;
     }

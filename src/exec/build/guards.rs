@@ -25,6 +25,7 @@ use crate::cl::objects::kernel_object::{KernelObject, KernelObjectError};
 use crate::cl::objects::queue::DriverQueue;
 use crate::command::{Arg, Command, ControlKind, Grid, Location, Translate};
 use crate::error::{DriverError, DriverFault};
+use crate::exec::build::device_loops::DeviceLoop;
 use crate::exec::build::options::Loops;
 use crate::exec::build::values::{Objects, Resolver, Values, set_args};
 use crate::exec::submit::bindings::SubmissionBindings;
@@ -71,12 +72,14 @@ fn may_have_groups_of_one(grid: &Grid) -> bool {
 /// The longest pattern of a fill that goes ahead, in bytes.
 const PATTERN: usize = 16;
 
-/// The loops of an executable that can go ahead.
+/// The loops of an executable that do not wait for the host in each turn. Each list is in the order of their flows.
 #[derive(Debug, Default)]
-pub(in crate::exec) struct Guards(
-    /// In the order of their flows.
-    Vec<Guard>,
-);
+pub(in crate::exec) struct Guards {
+    /// Those that can go ahead.
+    ahead: Vec<Guard>,
+    /// Those whose turns a kernel does.
+    on_device: Vec<DeviceLoop>,
+}
 
 /// A loop that can go ahead.
 pub(in crate::exec) struct Guard {
@@ -99,19 +102,24 @@ pub(in crate::exec) struct Guard {
 }
 
 impl Guards {
-    /// Returns the loop whose body is a flow.
+    /// Returns the loop whose body is a flow, if it can go ahead.
     pub(in crate::exec) fn of_flow(&self, flow: usize) -> Option<&Guard> {
-        self.0.binary_search_by_key(&flow, |guard| guard.flow).ok().map(|at| &self.0[at])
+        self.ahead.binary_search_by_key(&flow, |guard| guard.flow).ok().map(|at| &self.ahead[at])
+    }
+
+    /// Returns the loop whose body is a flow, if a kernel does its turns.
+    pub(in crate::exec) fn on_device(&self, flow: usize) -> Option<&DeviceLoop> {
+        self.on_device.binary_search_by_key(&flow, DeviceLoop::flow).ok().map(|at| &self.on_device[at])
     }
 
     /// Returns the loop that has a step in its body.
     pub(in crate::exec) fn of_step(&self, step: usize) -> Option<&Guard> {
-        self.0.iter().find(|guard| guard.steps.contains(&step))
+        self.ahead.iter().find(|guard| guard.steps.contains(&step))
     }
 
     /// Returns whether a plan has the bodies where they were. The steps depend on the graph alone, not on what a driver records.
     pub(in crate::exec) fn fit(&self, plan: &Plan) -> bool {
-        self.0.iter().all(|guard| plan.flows.get(guard.flow).is_some_and(|flow| flow.steps == guard.steps))
+        self.ahead.iter().all(|guard| plan.flows.get(guard.flow).is_some_and(|flow| flow.steps == guard.steps))
     }
 
     /// Gives the loops that can go ahead guarded kernels. Returns them, and for each other loop, in the order of the flows of their
@@ -126,9 +134,13 @@ impl Guards {
         objects: &mut Objects,
     ) -> (Self, Vec<(usize, HostDecided)>) {
         let (mut all, mut others) = (Vec::new(), Vec::new());
+        let on_device = DeviceLoop::all(tables, plan);
         for id in tables.ir.ids() {
             let Command::Control(control) = tables.ir.command(id) else { continue };
             let flow = control.bodies.ends().0 as usize + 1;
+            if on_device.binary_search_by_key(&flow, DeviceLoop::flow).is_ok() {
+                continue;
+            }
             let outcome = match control.kind {
                 ControlKind::While { .. } if asked == Loops::HostDecided => Err(HostDecided::Asked),
                 ControlKind::While { .. } if profiled => Err(HostDecided::Profiled),
@@ -144,7 +156,7 @@ impl Guards {
         }
         all.sort_unstable_by_key(|guard: &Guard| guard.flow);
         others.sort_unstable_by_key(|(flow, _)| *flow);
-        (Self(all), others)
+        (Self { ahead: all, on_device }, others)
     }
 }
 

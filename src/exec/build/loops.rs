@@ -121,7 +121,7 @@ impl Rolled {
         for node in ir.ids() {
             let Command::Control(control) = ir.command(node) else { continue };
             let at = self.flat.origins.of(node).node.index();
-            let mut report = LoopReport { node: at, turns: None, flow: usize::MAX, host_decided: None, ahead: None };
+            let mut report = LoopReport::new(at);
             if let Some(turns) = self.unrolled.get(&node) {
                 all.push(LoopReport { turns: Some(*turns), ..report });
                 continue;
@@ -133,7 +133,9 @@ impl Rolled {
                 ControlKind::While { .. } => {
                     let why = host_decided.binary_search_by_key(&flows.start, |(of, _)| *of);
                     report.host_decided = why.ok().map(|at| host_decided[at].1.clone());
-                    if report.host_decided.is_none() && values.guards.of_flow(flows.start).is_none() {
+                    report.on_device = values.guards.on_device(flows.start).is_some();
+                    let is_ahead = values.guards.of_flow(flows.start).is_some();
+                    if report.host_decided.is_none() && !is_ahead && !report.on_device {
                         continue;
                     }
                 }

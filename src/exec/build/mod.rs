@@ -14,6 +14,7 @@
 //! | `finalize.rs` | the steps of finalize |
 //! | `arena.rs` | the memory of an executable, in place of the graph's own allocations |
 //! | `values.rs` | the current values of an executable: tables and kernel objects |
+//! | `device_loops.rs` | the loops whose turns a fused kernel does |
 //! | `guards.rs` | the loops whose turns can go ahead of their condition, and the guarded kernels of their bodies |
 //! | `fuse.rs` | which launches one kernel does, and these kernels |
 //! | `fused_tier.rs` | the fused form of an executable that is in use, built in the background |
@@ -25,6 +26,7 @@
 //! different kernel objects. A command buffer holds the kernel objects that it names. Rules: F1 to F6, M3 to M5, M9.
 
 pub(in crate::exec) mod arena;
+pub(in crate::exec) mod device_loops;
 pub(in crate::exec) mod finalize;
 pub(in crate::exec) mod fuse;
 mod fused_tier;

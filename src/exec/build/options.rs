@@ -192,7 +192,8 @@ impl Finalize {
 }
 
 /// How loops run ([`Graph::repeat_while`](crate::Graph::repeat_while), [`Graph::repeat`](crate::Graph::repeat)). Memory, results and
-/// counts are the same in each way.
+/// counts are the same in each way. Where launches are [fused](Fuse), a kernel does the turns of a loop that a condition ends if its body is
+/// nothing but launches that become one kernel; with another way than `Auto` it does not.
 ///
 /// The variants speak of loops that a condition ends. Short loops with a known number of turns are unrolled, except with
 /// [`HostDecided`](Self::HostDecided), in updatable executables and in those that profile:

@@ -142,7 +142,7 @@ impl Deferred {
     }
 
     /// Enqueues something between turns. If the driver refuses it, nothing is enqueued any more.
-    fn try_enqueue(&self, enqueue: impl FnOnce() -> Result<(), DriverError>) -> Result<()> {
+    pub(super) fn try_enqueue(&self, enqueue: impl FnOnce() -> Result<(), DriverError>) -> Result<()> {
         self.try_enqueue_with(|_| enqueue())
     }
 

@@ -40,6 +40,10 @@ impl Deferred {
             return self.ended(at, Ok(()));
         };
         let first = control.bodies.ends().0 as usize + 1;
+        if let Some(of) = values.guards.on_device(first) {
+            let outcome = self.device_loop(of, turn, control, &values)?;
+            return self.ended(at, outcome);
+        }
         if let Some(guard) = values.guards.of_flow(first) {
             let outcome = self.guarded_loop(guard, turn, control, &values)?;
             return self.ended(at, outcome);

@@ -347,7 +347,7 @@ impl ExecutableState {
         retained.put(&mut bindings.inputs);
         match outcome {
             Ok(mut ends) => {
-                ends.last = ends.last.map(DriverEvent::to_be_cloned);
+                ends.last = ends.last.map(DriverEvent::ready_to_clone);
                 if let (Some(timer), Some(last)) = (&snapshot.timer, &ends.last) {
                     last.stop_when_complete(timer);
                     self.leftovers.left().timer = Some(Arc::clone(timer));

@@ -34,6 +34,7 @@
 //! | `control.rs` | branches and loops: the host decides |
 //! | `fused_form.rs` | the fused form comes, follows updates, and goes |
 //! | `frames.rs` | the graph itself, and the turns of bodies that are going on |
+//! | `ahead.rs`, `on_device.rs` | turns that the host does not decide one by one: enqueued before their condition is known, or done by a kernel |
 //! | `frontier.rs` | what of a deferred submission can go on, as plain data |
 //! | `leftovers.rs` | what is dropped, and queues that are flushed, after the lock is released |
 //!
@@ -60,6 +61,7 @@ mod frontier;
 mod fused_form;
 pub(in crate::exec) mod interpreter;
 pub(in crate::exec) mod leftovers;
+mod on_device;
 pub(in crate::exec) mod queue_host_task;
 pub(in crate::exec) mod queue_native_command;
 pub(in crate::exec) mod replay;

@@ -113,9 +113,41 @@ impl Pace {
     }
 }
 
+/// How many turns of a loop one launch of a kernel does at most.
+#[derive(Debug, Default)]
+pub(in crate::exec) struct LaunchPace {
+    /// Of the last launch: turns, and nanoseconds.
+    last: Option<(u32, u64)>,
+}
+
+/// The turns of the first launch.
+const FIRST_LAUNCH: u32 = 16;
+/// A launch may have so many times as many turns as the one before.
+const MORE: u32 = 8;
+/// About how long a launch may take, in nanoseconds. Drivers of GPUs with screens end kernels after two seconds.
+const LAUNCH: u64 = 50_000_000;
+
+impl LaunchPace {
+    /// Returns how many turns the next launch does at most.
+    pub(in crate::exec) fn next(&self) -> u32 {
+        let Some((turns, nanos)) = self.last else { return FIRST_LAUNCH };
+        let fit = u64::from(turns).saturating_mul(LAUNCH) / nanos.max(1);
+        u32::try_from(fit).unwrap_or(u32::MAX).clamp(1, turns.saturating_mul(MORE).max(FIRST_LAUNCH))
+    }
+
+    /// A launch did so many turns, in so many nanoseconds.
+    pub(in crate::exec) fn launch(&mut self, turns: u32, nanos: u64) {
+        // The last launch of a loop may have had few turns, and says little of long ones.
+        let is_like_others = self.last.is_none_or(|(last, _)| turns >= last / MORE) || nanos > LAUNCH;
+        if is_like_others && turns > 0 {
+            self.last = Some((turns, nanos));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{AGAIN, BATCHES, FIRST, HOST_TURNS, MOST, Pace};
+    use super::{AGAIN, BATCHES, FIRST, FIRST_LAUNCH, HOST_TURNS, LAUNCH, LaunchPace, MORE, MOST, Pace};
 
     /// Runs a loop, and returns the batches: 0 is a turn of the host's.
     fn run(pace: &mut Pace, turns: u64, host: u64, ahead: u64) -> Vec<u64> {
@@ -203,5 +235,29 @@ mod tests {
             run(&mut pace, turns, 30, 40);
         }
         assert_eq!(pace.is_ahead(), Some(false));
+    }
+
+    /// Launches grow until one takes its time, and shrink at once when turns take more. The last turns of a loop say nothing.
+    #[test]
+    fn launches_have_as_many_turns_as_fit_their_time() {
+        let mut pace = LaunchPace::default();
+        let mut run = |nanos: u64, most_done: u32| {
+            let next = pace.next();
+            let done = next.min(most_done);
+            pace.launch(done, u64::from(done) * nanos);
+            next
+        };
+        assert_eq!(run(100, u32::MAX), FIRST_LAUNCH);
+        assert_eq!(run(100, u32::MAX), FIRST_LAUNCH * MORE);
+        for _ in 0..8 {
+            run(100, u32::MAX);
+        }
+        assert_eq!(u64::from(run(100, 3)), LAUNCH / 100);
+        assert_eq!(u64::from(run(100, 0)), LAUNCH / 100);
+        // One turn takes more than the time of a launch.
+        run(2 * LAUNCH, 1);
+        assert_eq!(run(2 * LAUNCH, 1), 1);
+        assert_eq!(run(100, u32::MAX), 1);
+        assert_eq!(run(100, u32::MAX), FIRST_LAUNCH);
     }
 }

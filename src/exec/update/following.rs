@@ -221,6 +221,10 @@ impl Form {
                     let changed = edit.assign(&mut to, new, main, one.node);
                     let changed =
                         changed.map_err(|why| Unfit::new(one.node, format!("what it cannot follow: {why}")))?;
+                    let on_device = |flow| values.guards.on_device(flow).is_some();
+                    if changed.memory && flow_of_body(&to, new).is_some_and(on_device) {
+                        return Err(Unfit::new(one.node, "the condition of a loop whose turns a kernel does"));
+                    }
                     alone.push((one.node, Touched { node: new, origin: one.origin, changed }));
                 }
                 Place::Launch { chain, at } => {
@@ -262,6 +266,14 @@ impl Form {
         }
         old.extend(replaced.into_iter().filter_map(|(_, object)| object).map(|object| object as Old));
         set_all(values, plan, begun, Vec::new(), old)
+    }
+}
+
+/// Returns the flow of the body of a loop.
+fn flow_of_body(tables: &Tables, node: NodeId) -> Option<usize> {
+    match tables.ir.command(node) {
+        Command::Control(control) => Some(control.bodies.ends().0 as usize + 1),
+        _ => None,
     }
 }
 
@@ -386,6 +398,9 @@ fn change(
                 FusedArg::Param(_) | FusedArg::Number(_) => {}
             }
         }
+    }
+    if laid.turns && changed.memory {
+        return Err(unfit("the memory of a loop whose turns a kernel does"));
     }
     let depends = laid.each_item || laid.depends_on_memory;
     Ok(depends && (changed.memory || changed.promise || changed.grid.is_some()))

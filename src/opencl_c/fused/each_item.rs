@@ -30,7 +30,7 @@ pub(crate) fn each_item(text: &str, source: &Source, kernels: &[FusedKernel]) ->
         let _ = writeln!(all, "__attribute__((always_inline)) void clgraph_fuse_item_{name}({params}) {body}");
     }
     for (number, kernel) in kernels.iter().enumerate() {
-        write_begin(&mut all, number, ("", ""), &kernel.params);
+        write_begin(&mut all, number, ("", ""), kernel);
         for launch in &kernel.launches {
             let args: Vec<String> = launch.args.iter().map(arg).collect();
             let _ = writeln!(all, "    clgraph_fuse_item_{}({});", launch.kernel, args.join(", "));

@@ -103,7 +103,8 @@ fn unrolled_loops_are_the_launches() {
     let (mut lines, mut launches) = (0, 0);
     for _ in 0..300 {
         let pieces = rng.usize(..12);
-        let kernel = FusedKernel { params: params(rng.usize(1..600)), launches: random(&mut rng, pieces) };
+        let kernel =
+            FusedKernel { params: params(rng.usize(1..600)), launches: random(&mut rng, pieces), turns: false };
         let rolled = check(&kernel);
         launches += kernel.launches.len();
         lines +=
@@ -120,7 +121,7 @@ fn unrolled_loops_are_the_launches() {
 }
 
 fn chain(count: usize, launch: impl Fn(usize) -> FusedLaunch) -> Rolled {
-    check(&FusedKernel { params: params(4), launches: (0..count).map(launch).collect() })
+    check(&FusedKernel { params: params(4), launches: (0..count).map(launch).collect(), turns: false })
 }
 
 #[test]
@@ -160,7 +161,7 @@ fn what_has_no_room_in_tables_is_written_as_it_is() {
     let mut rng = Rng::with_seed(1);
     let values: Vec<usize> = (0..1000).map(|_| rng.usize(..VALUES)).collect();
     let launches = values.iter().map(|value| launch(0, [0, 1], *value, 0)).collect();
-    let found = check(&FusedKernel { params: params(128), launches });
+    let found = check(&FusedKernel { params: params(128), launches, turns: false });
     assert_eq!(found.tables[0].entries.len(), (16 << 10) / 128);
     assert!(found.parts.len() > 500);
 }
@@ -176,7 +177,7 @@ fn long_chains_take_little_time() {
         random(&mut rng, 1_000),
     ];
     for launches in launches {
-        let kernel = FusedKernel { params: params(8), launches };
+        let kernel = FusedKernel { params: params(8), launches, turns: false };
         let start = Instant::now();
         rolled(&kernel);
         assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());

@@ -1,0 +1,117 @@
+//! Where the nodes of a graph are after launches were fused. Updates need it.
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::Fusing;
+use crate::command::Command;
+use crate::graph::Flat;
+use crate::ir::{NodeId, Span};
+use crate::lower::{Chain, Chains, Pointer};
+use crate::opencl_c::fused::{Form, FusedArg, FusedLaunch};
+use crate::opencl_c::source::ParamKind;
+
+/// Where the nodes of a graph are after launches were fused, for updates.
+#[derive(Default)]
+pub(in crate::exec) struct Layout {
+    /// By node before.
+    pub(in crate::exec) places: Vec<Place>,
+    pub(in crate::exec) chains: Vec<LaidChain>,
+    pub(in crate::exec) form: Option<Form>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(in crate::exec) enum Place {
+    /// It is the node with this number now.
+    Node(NodeId),
+    /// It is a launch of a chain.
+    Launch { chain: u32, at: u32 },
+    /// It only orders others.
+    Order,
+}
+
+/// Launches that are one node now.
+pub(in crate::exec) struct LaidChain {
+    pub(in crate::exec) node: NodeId,
+    /// The arguments of the node.
+    pub(in crate::exec) args: Span,
+    pub(in crate::exec) each_item: bool,
+    /// Whether the kernel does the turns of the loop whose body the chain is.
+    pub(in crate::exec) turns: bool,
+    /// Whether other memory could divide it: a compiler may take some for constant, or launches touch memory by several types.
+    pub(in crate::exec) depends_on_memory: bool,
+    pub(in crate::exec) launches: Vec<LaidLaunch>,
+    /// By argument of the fused kernel: how many arguments and sizes of launches it is.
+    pub(in crate::exec) sharers: Vec<u32>,
+}
+
+pub(in crate::exec) struct LaidLaunch {
+    /// The node before.
+    pub(in crate::exec) node: NodeId,
+    /// By argument: which of the fused kernel it is.
+    pub(in crate::exec) args: Vec<u32>,
+    /// Offset, global size and local size: arguments of the fused kernel, or written in its text.
+    pub(in crate::exec) range: [[FusedArg; 3]; 3],
+    /// The arguments that are memory.
+    pub(in crate::exec) pointers: SmallVec<[Pointer<u32>; 4]>,
+    /// Whether the kernel may ask how its range is divided.
+    pub(in crate::exec) may_see_groups: bool,
+}
+
+impl Fusing<'_> {
+    /// Returns where the nodes are in the graph with fused nodes. `origins` are the nodes of each of its nodes.
+    pub(super) fn layout<'c>(&self, chains: &'c Chains, fused: &Flat, origins: &[Vec<NodeId>]) -> Layout {
+        let mut layout = Layout { form: Some(self.form), ..Layout::default() };
+        layout.places = vec![Place::Order; self.tables.ir.len()];
+        let first = |chain: &'c Chain| Some((*chain.launches.first()?, chain));
+        let chain_of: FxHashMap<NodeId, &Chain> = chains.chains.iter().filter_map(first).collect();
+        for (new, of) in (0..).map(NodeId).zip(origins) {
+            let alone = of.as_slice().first().filter(|_| !fused.tables.is_fused(new, self.tables.kernels.len()));
+            let Some(alone) = alone else {
+                let Some(chain) = of.first().and_then(|first| chain_of.get(first)) else { continue };
+                let number = layout.chains.len() as u32;
+                for (at, node) in (0..).zip(&chain.launches) {
+                    layout.places[node.index()] = Place::Launch { chain: number, at };
+                }
+                let Command::Kernel { args, .. } = fused.tables.ir.command(new) else { continue };
+                layout.chains.push(self.laid(chain, new, *args));
+                continue;
+            };
+            layout.places[alone.index()] = Place::Node(new);
+        }
+        layout
+    }
+
+    fn laid(&self, chain: &Chain, new: NodeId, args: Span) -> LaidChain {
+        let mut sharers = vec![0; chain.needs.len()];
+        chain.places.iter().flatten().for_each(|place| sharers[*place as usize] += 1);
+        let launches = chain.launches.iter().zip(self.kernel(chain).launches);
+        let launches: Vec<LaidLaunch> = launches.map(|(node, launch)| self.laid_launch(*node, launch)).collect();
+        let mut pointers = launches.iter().flat_map(|launch| &launch.pointers);
+        let first = pointers.clone().next().and_then(|pointer| pointer.element);
+        let depends =
+            |pointer: &Pointer<u32>| pointer.is_constant || pointer.element.is_none() || pointer.element != first;
+        let depends_on_memory = pointers.any(depends);
+        let (each_item, turns) = (chain.each_item, self.turning.contains_key(&chain.flow()));
+        LaidChain { node: new, args, each_item, turns, depends_on_memory, launches, sharers }
+    }
+
+    fn laid_launch(&self, node: NodeId, FusedLaunch { args, range, .. }: FusedLaunch) -> LaidLaunch {
+        let param = |arg: &FusedArg| match arg {
+            FusedArg::Param(at) => *at as u32,
+            // Arguments of launches are parameters.
+            FusedArg::Number(_) => 0,
+        };
+        let (mut pointers, mut may_see_groups) = (SmallVec::new(), true);
+        if let Ok(item) = self.kernel_of(node).item(self.device) {
+            let known = |element: &String| self.types.iter().position(|known| known == element);
+            pointers.extend((0..).zip(item.text.each()).filter_map(|(to, param)| {
+                let ParamKind::Global { is_constant } = param.kind else { return None };
+                let element = item.element(param).as_ref().and_then(known).map(|number| number as u32);
+                Some(Pointer { to, is_constant, element })
+            }));
+            may_see_groups = item.may_see_groups;
+        }
+        LaidLaunch { node, args: args.iter().map(param).collect(), range, pointers, may_see_groups }
+    }
+}

@@ -1,0 +1,103 @@
+//! Which launches one kernel may do, by the memory that they use: what a compiler knows of it must still be true.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+
+use crate::ir::{Ir, NodeId, RootId, ViewId};
+use crate::lower::elementwise::{self, Memory, Space, Uses};
+
+/// What a compiler knows of memory that a kernel is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pointer<M> {
+    pub(crate) to: M,
+    /// Whether it may take the memory for constant.
+    pub(crate) is_constant: bool,
+    /// The number of the type by which the kernel touches the memory. None if there may be several.
+    pub(crate) element: Option<u32>,
+}
+
+/// Memory of launches that are one.
+#[derive(Debug, Default)]
+pub(crate) struct Together {
+    constant: BTreeSet<RootId>,
+    written: BTreeSet<RootId>,
+    /// The types by which memory is touched.
+    types: HashMap<Space, Vec<Typed>>,
+    /// What work-items touch that are on their own.
+    memory: Memory,
+}
+
+impl Together {
+    /// Adds a launch, if its memory allows it. `uses` is there if each work-item does it on its own.
+    pub(crate) fn takes(&mut self, ir: &Ir, node: NodeId, pointers: &[Pointer<ViewId>], uses: Option<&Uses>) -> bool {
+        if !uses.is_none_or(|uses| self.memory.takes(uses)) {
+            return false;
+        }
+        let root = |view: &ViewId| ir.views[view.index()].root;
+        let writes = ir.accesses(node).iter().filter(|access| access.mode.writes()).map(|access| root(&access.view));
+        let writes: BTreeSet<RootId> = writes.collect();
+        let constant = pointers.iter().filter(|pointer| pointer.is_constant).map(|pointer| root(&pointer.to));
+        let constant: BTreeSet<RootId> = constant.collect();
+        if !self.written.is_disjoint(&constant) || !self.constant.is_disjoint(&writes) {
+            return false;
+        }
+        // Within a launch, types are the program's affair.
+        let typed: Vec<(Space, Typed)> = pointers.iter().map(|pointer| Typed::of(ir, node, pointer)).collect();
+        let known = |space: &Space| self.types.get(space).map_or(&[][..], Vec::as_slice);
+        if !typed.iter().all(|(space, one)| known(space).iter().all(|other| one.fits(other))) {
+            return false;
+        }
+        for (space, one) in typed {
+            let known = self.types.entry(space).or_default();
+            if !known.contains(&one) {
+                known.push(one);
+            }
+        }
+        uses.into_iter().for_each(|uses| self.memory.add(uses));
+        self.written.extend(writes);
+        self.constant.extend(constant);
+        true
+    }
+}
+
+/// The type by which a launch touches a part of memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Typed {
+    bytes: Range<usize>,
+    element: Option<u32>,
+    writes: bool,
+}
+
+impl Typed {
+    fn of(ir: &Ir, node: NodeId, pointer: &Pointer<ViewId>) -> (Space, Self) {
+        let (space, bytes) = elementwise::place(&ir.views[pointer.to.index()]);
+        let writes = ir.accesses(node).iter().any(|access| access.view == pointer.to && access.mode.writes());
+        (space, Self { bytes, element: pointer.element, writes })
+    }
+
+    /// Returns whether one kernel may do both. Compilers take it that accesses by different types are not to the same bytes: so they may
+    /// change the order of accesses that two kernels would do one after the other.
+    fn fits(&self, other: &Self) -> bool {
+        let apart = self.bytes.end <= other.bytes.start || other.bytes.end <= self.bytes.start;
+        apart || (self.element.is_some() && self.element == other.element) || !(self.writes || other.writes)
+    }
+}
+
+/// Returns whether a launch may write some bytes of memory in a way that one kernel may not see that does the launch and looks at these
+/// bytes as a word: by a type for which `is_word` is false, because compilers take it that accesses by different types are not to the
+/// same bytes; or by a sub-buffer of memory that is looked at as a buffer, or the other way round.
+pub(crate) fn writes_otherwise(
+    ir: &Ir,
+    node: NodeId,
+    pointers: &[Pointer<ViewId>],
+    (view, bytes): (ViewId, Range<usize>),
+    is_word: impl Fn(u32) -> bool,
+) -> bool {
+    let (space, place) = elementwise::place(&ir.views[view.index()]);
+    let word = Typed { bytes: place.start + bytes.start..place.start + bytes.end, element: None, writes: false };
+    pointers.iter().any(|pointer| {
+        let (of, typed) = Typed::of(ir, node, pointer);
+        let is_same = ir.views[pointer.to.index()].is_sub_buffer() == ir.views[view.index()].is_sub_buffer();
+        of == space && !(is_same && typed.element.is_some_and(&is_word)) && !word.fits(&typed)
+    })
+}

@@ -1,0 +1,323 @@
+//! Loops whose turns a fused kernel does: rule Z9. Memory, counts and errors are those of turns that the host decides.
+
+mod common;
+
+use std::time::Duration;
+
+use clgraph::{
+    Buffer, Executable, Finalize, Fuse, FusingState, Graph, Kernel, Loop, Loops, Parameter, Program, SubmitError,
+};
+use common::Bench;
+
+const LONG: Duration = Duration::from_secs(60);
+
+const LEN: usize = 64;
+
+/// `count_down` ends a loop.
+const SOURCE: &str = "
+    kernel void count_down(global uint *left) { *left -= 1; }
+    kernel void count_down_signed(global int *left) { *left = *left - 1; }
+    kernel void count_down_bits(global float *left) { *left = as_float(as_uint(*left) - 1); }
+    kernel void add(global uint *to, uint by) { to[get_global_id(0)] += by; }
+    kernel void combine(global const uint *from, global uint *to) { to[get_global_id(0)] = to[get_global_id(0)] * 3 + from[get_global_id(0)]; }
+    kernel void all_below(global const uint *values, uint limit, global uint *goes_on) {
+        uint all = 1;
+        for (uint i = 0; i < 64; ++i) all &= values[i] < limit;
+        *goes_on = all;
+    }
+";
+
+struct Turns {
+    bench: Bench,
+    program: Program,
+    left: Buffer<u32>,
+    data: Buffer<u32>,
+    other: Buffer<u32>,
+}
+
+impl Turns {
+    fn new() -> Self {
+        let bench = Bench::new();
+        let (left, data, other) = (bench.buffer(&[0; 4]), bench.buffer(&[1; LEN]), bench.buffer(&[2; LEN]));
+        let program = Program::from_source(&bench.queue, SOURCE).unwrap();
+        Self { bench, program, left, data, other }
+    }
+
+    fn kernel(&self, name: &str) -> Kernel {
+        self.program.kernel(name).unwrap()
+    }
+
+    /// A body of three launches, or of the last one alone, which counts down.
+    fn body(&self, by: u32, is_one: bool) -> Executable {
+        let graph = self.bench.graph();
+        // SAFETY: the ranges are inside the buffers, and each work-item touches its own elements.
+        unsafe {
+            if !is_one {
+                graph.kernel(&self.kernel("add")).read_write(&self.data).arg(by).range(LEN).add().unwrap();
+                let mix = graph.kernel(&self.kernel("combine"));
+                mix.read(&self.data).read_write(&self.other).range(LEN).work_group(8).add().unwrap();
+            }
+            graph.kernel(&self.kernel("count_down")).read_write(&self.left).range(1).add().unwrap();
+        }
+        graph.finalize(Finalize::new()).unwrap()
+    }
+
+    fn set(&self, left: u32) {
+        let graph = self.bench.graph();
+        graph.fill(&self.left, left).add().unwrap();
+        graph.fill(&self.data, 1_u32).add().unwrap();
+        graph.fill(&self.other, 2_u32).add().unwrap();
+        self.bench.run(&graph);
+    }
+
+    fn content(&self) -> [Vec<u32>; 3] {
+        [&self.left, &self.data, &self.other].map(|buffer| self.bench.content(buffer))
+    }
+
+    /// The same loop decided by the host, and with its turns done by a kernel.
+    fn both(&self, add: impl Fn(&Graph) -> Loop) -> [(Executable, Loop); 2] {
+        [Finalize::new().loops(Loops::HostDecided), Finalize::new().fuse(Fuse::Now)].map(|options| {
+            let graph = self.bench.graph();
+            let node = add(&graph);
+            (graph.finalize(options).unwrap(), node)
+        })
+    }
+
+    /// Runs both from the same memory, and compares memory, turns and errors. Returns the turns.
+    fn compare(&self, both: &[(Executable, Loop); 2], left: u32) -> u64 {
+        let [host, device] = [&both[0], &both[1]].map(|(executable, node)| {
+            self.set(left);
+            let run = executable.submit(&self.bench.queue).unwrap();
+            let outcome = run.wait_for(LONG).map_err(|error| error.to_string().replace(&node_text(node), "the loop"));
+            (run.turns(node).unwrap(), outcome, self.content())
+        });
+        assert_eq!(host, device, "{left}");
+        host.0
+    }
+}
+
+fn node_text(node: &Loop) -> String {
+    clgraph::Node::from(node).to_string()
+}
+
+fn is_on_device(executable: &Executable) -> bool {
+    let report = executable.report();
+    let [of] = &report.loops[..] else { panic!("{report}") };
+    assert!(!of.on_device || (of.host_decided.is_none() && of.ahead.is_none()), "{of}");
+    assert_eq!(of.to_string().contains("a fused kernel does its turns"), of.on_device, "{report}");
+    of.on_device
+}
+
+/// Rule Z9: loops that end at once, within a launch, at its end, and after many.
+#[test]
+fn a_kernel_does_the_turns_that_the_host_would_begin() {
+    let turns = Turns::new();
+    for is_one in [false, true] {
+        let body = turns.body(5, is_one);
+        let both = turns.both(|graph| graph.repeat_while(&turns.left.slice(..1).unwrap(), &body).add().unwrap());
+        assert_eq!(both.each_ref().map(|(executable, _)| is_on_device(executable)), [false, true]);
+        for left in [0, 1, 2, 15, 16, 17, 127, 128, 129, 1000, 3, 0, 1] {
+            assert_eq!(turns.compare(&both, left), u64::from(left));
+        }
+    }
+}
+
+/// Rules K2, K4: the first turn that looks at no condition, and bounds.
+#[test]
+fn bounds_and_first_turns_are_the_same() {
+    let turns = Turns::new();
+    let body = turns.body(3, false);
+    let condition = turns.left.slice(..1).unwrap();
+    let once = turns.both(|graph| graph.repeat_while(&condition, &body).at_least_once().at_most(40).add().unwrap());
+    assert!(is_on_device(&once[1].0));
+    // From 0 it counts down beyond 0, so the bound ends it.
+    for (left, done) in [(1, 1), (39, 39), (40, 40), (41, 40), (0, 40), (1000, 40)] {
+        assert_eq!(turns.compare(&once, left), done);
+    }
+    for most in [1, 16, 17] {
+        let bounded = turns.both(|graph| graph.repeat_while(&condition, &body).at_most(most).add().unwrap());
+        for left in [0, 1, 15, 16, 17, 18] {
+            assert_eq!(turns.compare(&bounded, left), u64::from(left).min(most));
+        }
+    }
+}
+
+/// Rule K4: an endless loop is cancelled between launches, after a whole turn.
+#[test]
+fn an_endless_loop_is_cancelled_after_a_whole_turn() {
+    let turns = Turns::new();
+    let body = turns.bench.graph();
+    // SAFETY: each work-item touches its own element.
+    unsafe { body.kernel(&turns.kernel("add")).read_write(&turns.data).arg(1_u32).range(LEN).add().unwrap() };
+    let body = body.finalize(Finalize::new()).unwrap();
+    turns.set(7);
+    let graph = turns.bench.graph();
+    let node = graph.repeat_while(&turns.left.slice(..1).unwrap(), &body).add().unwrap();
+    let executable = graph.finalize(Finalize::new().fuse(Fuse::Now)).unwrap();
+    assert!(is_on_device(&executable));
+    let run = executable.submit(&turns.bench.queue).unwrap();
+    while run.turns(&node).unwrap() < 1000 {
+        std::thread::yield_now();
+    }
+    run.cancel().unwrap();
+    let error = run.wait_for(LONG).unwrap_err();
+    assert!(matches!(error, clgraph::Error::Submit(SubmitError::Cancelled { .. })), "{error}");
+    let done = run.turns(&node).unwrap();
+    assert_eq!(turns.content()[1], vec![1 + done as u32; LEN]);
+}
+
+/// Loops in loops and side by side: a kernel does the turns of those that have nothing but launches.
+#[test]
+fn inner_loops_and_loops_side_by_side_are_done_by_kernels() {
+    let turns = Turns::new();
+    let outer = turns.bench.buffer(&[0]);
+    let inner = turns.body(5, false);
+    let results = [Finalize::new().loops(Loops::HostDecided), Finalize::new().fuse(Fuse::Now)].map(|options| {
+        let body = turns.bench.graph();
+        body.fill(&turns.left.slice(..1).unwrap(), 20_u32).add().unwrap();
+        body.repeat_while(&turns.left.slice(..1).unwrap(), &inner).add().unwrap();
+        // SAFETY: one work-item, one number.
+        unsafe { body.kernel(&turns.kernel("count_down")).read_write(&outer).range(1).add().unwrap() };
+        let body = body.finalize(Finalize::new()).unwrap();
+        let graph = turns.bench.graph();
+        graph.fill(&outer, 3_u32).add().unwrap();
+        graph.repeat_while(&outer, &body).add().unwrap();
+        graph.fill(&turns.left.slice(..1).unwrap(), 4_u32).add().unwrap();
+        graph.repeat_while(&turns.left.slice(..1).unwrap(), &inner).add().unwrap();
+        let executable = graph.finalize(options).unwrap();
+        turns.set(0);
+        executable.submit(&turns.bench.queue).unwrap().wait_for(LONG).unwrap();
+        (turns.content(), executable.report().loops.iter().map(|of| of.on_device).collect::<Vec<_>>())
+    });
+    assert_eq!(results[0].0, results[1].0);
+    assert!(results[0].1.iter().all(|on_device| !on_device));
+    assert_eq!(results[1].1.iter().filter(|on_device| **on_device).count(), 2, "{:?}", results[1].1);
+}
+
+/// A condition that the body computes from other memory.
+#[test]
+fn a_body_computes_its_condition() {
+    let turns = Turns::new();
+    let go = turns.bench.buffer(&[1]);
+    let body = turns.bench.graph();
+    // SAFETY: the ranges are inside the buffers.
+    unsafe {
+        body.kernel(&turns.kernel("add")).read_write(&turns.data).arg(3_u32).range(LEN).add().unwrap();
+        let all = body.kernel(&turns.kernel("all_below")).read(&turns.data).arg(1000_u32).write(&go);
+        all.range(1).add().unwrap();
+    }
+    let body = body.finalize(Finalize::new()).unwrap();
+    let both = turns.both(|graph| graph.repeat_while(&go, &body).at_least_once().add().unwrap());
+    assert!(is_on_device(&both[1].0));
+    assert_eq!(turns.compare(&both, 0), 333);
+}
+
+/// What no kernel does: the ways of the loop are what they were.
+#[test]
+fn other_loops_stay_as_they_are() {
+    let turns = Turns::new();
+    let condition = turns.left.slice(..1).unwrap();
+    let body = turns.body(5, false);
+    let with_copy = turns.bench.graph();
+    with_copy.copy(&turns.data, &turns.other).add().unwrap();
+    // SAFETY: one work-item, one number.
+    unsafe { with_copy.kernel(&turns.kernel("count_down")).read_write(&turns.left).range(1).add().unwrap() };
+    let with_copy = with_copy.finalize(Finalize::new()).unwrap();
+    let counts = |name: &str| {
+        let graph = turns.bench.graph();
+        // SAFETY: one work-item, one number.
+        unsafe {
+            graph.kernel(&turns.kernel("add")).read_write(&turns.data).arg(2_u32).range(LEN).add().unwrap();
+            let memory = turns.left.cast::<i32>().unwrap();
+            if name == "count_down_bits" {
+                let memory = turns.left.cast::<f32>().unwrap();
+                graph.kernel(&turns.kernel(name)).read_write(&memory).range(1).add().unwrap();
+            } else {
+                graph.kernel(&turns.kernel(name)).read_write(&memory).range(1).add().unwrap();
+            }
+        }
+        graph.finalize(Finalize::new()).unwrap()
+    };
+    let (signed, bits) = (counts("count_down_signed"), counts("count_down_bits"));
+    for (body, options, expected) in [
+        (&body, Finalize::new().fuse(Fuse::Now), true),
+        (&signed, Finalize::new().fuse(Fuse::Now), true),
+        // Compilers take it that a float is not a number that is looked at as an integer.
+        (&bits, Finalize::new().fuse(Fuse::Now), false),
+        (&with_copy, Finalize::new().fuse(Fuse::Now), false),
+        (&body, Finalize::new().fuse(Fuse::Now).loops(Loops::Ahead), false),
+        (&body, Finalize::new().fuse(Fuse::Now).loops(Loops::HostDecided), false),
+        (&body, Finalize::new().fuse(Fuse::Now).profiling(), false),
+        (&body, Finalize::new().fuse(Fuse::Off), false),
+    ] {
+        let graph = turns.bench.graph();
+        let node = graph.repeat_while(&condition, body).add().unwrap();
+        let executable = graph.finalize(options).unwrap();
+        assert_eq!(is_on_device(&executable), expected, "{}", executable.report());
+        turns.set(70);
+        let run = executable.submit(&turns.bench.queue).unwrap();
+        run.wait_for(LONG).unwrap();
+        assert_eq!((run.turns(&node).unwrap(), turns.content()[0][0]), (70, 0));
+    }
+}
+
+/// Rule Z5: values follow an update; what does not fit is done by the host until it is built again.
+#[test]
+fn updates_reach_loops_on_the_device() {
+    let turns = Turns::new();
+    let by = Parameter::any(5_u32);
+    let body = turns.bench.graph();
+    // SAFETY: the ranges are inside the buffers.
+    unsafe {
+        body.kernel(&turns.kernel("add")).read_write(&turns.data).arg(&by).range(LEN).add().unwrap();
+        body.kernel(&turns.kernel("count_down")).read_write(&turns.left).range(1).add().unwrap();
+    }
+    let inside = body.finalize(Finalize::new().updatable()).unwrap();
+    let graph = turns.bench.graph();
+    let condition = turns.left.slice(..1).unwrap();
+    let node = graph.repeat_while(&condition, &inside).at_most(100).add().unwrap();
+    let executable = graph.finalize(Finalize::new().updatable().fuse(Fuse::Now)).unwrap();
+    assert!(is_on_device(&executable), "{}", executable.report());
+    let run = |left: u32| {
+        turns.set(left);
+        let run = executable.submit(&turns.bench.queue).unwrap();
+        let outcome = run.wait_for(LONG);
+        (run.turns(&node).unwrap(), outcome.is_ok(), turns.content()[1][9])
+    };
+    assert_eq!(run(30), (30, true, 1 + 30 * 5));
+    by.set(7).unwrap();
+    inside.update_from(&body).unwrap();
+    executable.update(&node).unwrap();
+    assert!(is_on_device(&executable), "{}", executable.report());
+    assert_eq!(run(30), (30, true, 1 + 30 * 7));
+    graph.repeat_while(&condition, &inside).at_most(20).replace(&node).unwrap();
+    executable.update(&node).unwrap();
+    assert_eq!(run(30), (20, false, 1 + 20 * 7));
+    assert_eq!(run(20), (20, true, 1 + 20 * 7));
+    // Another place of the condition: it is never zero.
+    graph.repeat_while(&turns.left.slice(1..2).unwrap(), &inside).at_most(20).replace(&node).unwrap();
+    executable.update(&node).unwrap();
+    assert_eq!(run(3), (20, false, 1 + 20 * 7));
+    assert_eq!(executable.report().fusing != FusingState::Taken, !is_on_device(&executable));
+}
+
+/// Rule Z7: an automatic executable comes to it, and its results stay the same.
+#[test]
+fn an_automatic_executable_comes_to_it() {
+    let turns = Turns::new();
+    let body = turns.body(5, true);
+    let graph = turns.bench.graph();
+    let node = graph.repeat_while(&turns.left.slice(..1).unwrap(), &body).add().unwrap();
+    let executable = graph.finalize(Finalize::new().fuse(Fuse::Auto).fuse_after(Duration::ZERO)).unwrap();
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < LONG {
+        turns.set(200);
+        let run = executable.submit(&turns.bench.queue).unwrap();
+        run.wait_for(LONG).unwrap();
+        assert_eq!((run.turns(&node).unwrap(), turns.content()[0][0]), (200, 0));
+        if matches!(executable.report().fusing, FusingState::Taken | FusingState::NotFaster) {
+            return;
+        }
+    }
+    panic!("{}", executable.report());
+}
