@@ -129,7 +129,7 @@ fn a_chain_of_many_work_items_is_one_launch_and_changes_the_same_bytes() {
         }
         let report = field.compare(&graph, path);
         assert_eq!(forms(&report), [(12, FusedForm::EachItem)], "{report}");
-        assert!(report.to_string().contains("12 launches by each work-item on its own: nodes 0 to 11"), "{report}");
+        assert!(report.to_string().contains("12 commands by each work-item on its own: nodes 0 to 11"), "{report}");
         assert_eq!(report.not_fused, []);
     }
     // Ranges without work-groups, which kernels that ask for them do not have.

@@ -487,7 +487,7 @@ fn each_way_of_updating_reaches_fused_launches() {
     let first = executable.report();
     assert_eq!((first.fusing, count(&first), first.not_fused.len()), (FusingState::Taken, 8, 0), "{first}");
     assert!(first.commands < 8, "{first}");
-    assert!(first.to_string().contains("fusing     used\nfused      8 launches by one work-"), "{first}");
+    assert!(first.to_string().contains("fusing     used\nfused      8 commands by one work-"), "{first}");
     chain.run(&executable);
     let is_fused = |executable: &Executable| {
         let now = executable.report();

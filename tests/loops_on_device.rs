@@ -212,17 +212,99 @@ fn a_body_computes_its_condition() {
     assert_eq!(turns.compare(&both, 0), 333);
 }
 
+/// Rules K10, Z9: work that the loop does not order ends it between turns, for all work-items.
+#[test]
+fn a_condition_that_something_else_changes_ends_whole_turns() {
+    let turns = Turns::new();
+    let go = turns.bench.buffer(&[1]);
+    let body = turns.bench.graph();
+    for by in [1_u32, 2] {
+        // SAFETY: each work-item touches its own element.
+        unsafe { body.kernel(&turns.kernel("add")).read_write(&turns.data).arg(by).range(LEN).add() }.unwrap();
+    }
+    let body = body.finalize(Finalize::new()).unwrap();
+    let graph = turns.bench.graph();
+    let node = graph.repeat_while(&go, &body).add().unwrap();
+    let executable = graph.finalize(Finalize::new().fuse(Fuse::Now)).unwrap();
+    assert!(is_on_device(&executable));
+    let other = turns.bench.another_queue(false);
+    let [start, stop] = [1_u32, 0].map(|number| {
+        let graph = turns.bench.graph();
+        graph.fill(&go, number).add().unwrap();
+        graph.finalize(Finalize::new()).unwrap()
+    });
+    for round in 0..20 {
+        start.submit(&other).unwrap().wait_for(LONG).unwrap();
+        turns.set(0);
+        let run = executable.submit(&turns.bench.queue).unwrap();
+        while run.turns(&node).unwrap() < 100 * round {
+            std::thread::yield_now();
+        }
+        stop.submit(&other).unwrap().wait_for(LONG).unwrap();
+        run.wait_for(LONG).unwrap();
+        let done = run.turns(&node).unwrap() as u32;
+        assert_eq!(turns.content()[1], vec![done.wrapping_mul(3).wrapping_add(1); LEN]);
+    }
+}
+
+/// Rules Z8, Z9: a launch comes after itself, so what keeps two launches apart keeps it from being done in turns.
+#[test]
+fn a_launch_that_may_not_follow_itself_is_not_done_in_turns() {
+    let turns = Turns::new();
+    let source = "
+        kernel void swap(global const uint *restrict from, global uint *to, global uint *left) {
+            for (uint i = 0; i < 8; ++i) to[i] = from[i] + 1;
+            *left -= 1;
+        }";
+    let swap = Program::from_source(&turns.bench.queue, source).unwrap().kernel("swap").unwrap();
+    let body = turns.bench.graph();
+    let (half, other) = (turns.data.slice(..8).unwrap(), turns.data.slice(8..16).unwrap());
+    // SAFETY: one work-item, within the buffers.
+    unsafe { body.kernel(&swap).read(&half).write(&other).read_write(&turns.left).range(1).add() }.unwrap();
+    let body = body.finalize(Finalize::new()).unwrap();
+    let both = turns.both(|graph| graph.repeat_while(&turns.left.slice(..1).unwrap(), &body).add().unwrap());
+    assert!(!is_on_device(&both[1].0), "{}", both[1].0.report());
+    assert_eq!(turns.compare(&both, 7), 7);
+}
+
+/// Fills and copies of whole words are part of the kernel: here they give the body its condition and its next input.
+#[test]
+fn fills_and_copies_are_part_of_a_turn() {
+    let turns = Turns::new();
+    let go = turns.bench.buffer(&[1; 8]);
+    let body = turns.bench.graph();
+    body.fill(&go.slice(2..4).unwrap(), 0_u32).add().unwrap();
+    // SAFETY: the ranges are inside the buffers.
+    unsafe {
+        body.kernel(&turns.kernel("add")).read_write(&turns.data).arg(3_u32).range(LEN).add().unwrap();
+        let goes_on = go.slice(4..5).unwrap();
+        let all = body.kernel(&turns.kernel("all_below")).read(&turns.data).arg(500_u32).write(&go);
+        all.range(1).add().unwrap();
+        body.copy(&go.slice(0..1).unwrap(), &goes_on).add().unwrap();
+        body.copy(&turns.data.slice(3..20).unwrap(), &turns.other.slice(30..47).unwrap()).add().unwrap();
+        body.copy(&turns.other.slice(31..33).unwrap(), &turns.other.slice(1..3).unwrap()).add().unwrap();
+        body.fill(&turns.other.slice(40..44).unwrap().cast::<u8>().unwrap(), 7_u8).add().unwrap();
+        body.fill(&turns.data.slice(61..63).unwrap(), 9_u32).add().unwrap();
+        body.fill(&turns.other.slice(50..64).unwrap().cast::<f64>().unwrap(), 0.0_f64).add().unwrap();
+        body.kernel(&turns.kernel("combine")).read(&turns.data).read_write(&turns.other).range(LEN).add().unwrap();
+    }
+    let body = body.finalize(Finalize::new()).unwrap();
+    let both = turns.both(|graph| graph.repeat_while(&go.slice(4..5).unwrap(), &body).at_least_once().add().unwrap());
+    assert!(is_on_device(&both[1].0), "{}", both[1].0.report());
+    assert_eq!(turns.compare(&both, 0), 167);
+}
+
 /// What no kernel does: the ways of the loop are what they were.
 #[test]
 fn other_loops_stay_as_they_are() {
     let turns = Turns::new();
     let condition = turns.left.slice(..1).unwrap();
     let body = turns.body(5, false);
-    let with_copy = turns.bench.graph();
-    with_copy.copy(&turns.data, &turns.other).add().unwrap();
+    let with_write = turns.bench.graph();
+    with_write.write(&turns.data, [3; LEN]).add().unwrap();
     // SAFETY: one work-item, one number.
-    unsafe { with_copy.kernel(&turns.kernel("count_down")).read_write(&turns.left).range(1).add().unwrap() };
-    let with_copy = with_copy.finalize(Finalize::new()).unwrap();
+    unsafe { with_write.kernel(&turns.kernel("count_down")).read_write(&turns.left).range(1).add().unwrap() };
+    let with_write = with_write.finalize(Finalize::new()).unwrap();
     let counts = |name: &str| {
         let graph = turns.bench.graph();
         // SAFETY: one work-item, one number.
@@ -244,7 +326,7 @@ fn other_loops_stay_as_they_are() {
         (&signed, Finalize::new().fuse(Fuse::Now), true),
         // Compilers take it that a float is not a number that is looked at as an integer.
         (&bits, Finalize::new().fuse(Fuse::Now), false),
-        (&with_copy, Finalize::new().fuse(Fuse::Now), false),
+        (&with_write, Finalize::new().fuse(Fuse::Now), false),
         (&body, Finalize::new().fuse(Fuse::Now).loops(Loops::Ahead), false),
         (&body, Finalize::new().fuse(Fuse::Now).loops(Loops::HostDecided), false),
         (&body, Finalize::new().fuse(Fuse::Now).profiling(), false),

@@ -72,7 +72,9 @@ fn taken_or_not(executable: &Executable, found: FusingState) {
         FusingState::Taken => {
             let taken = report.tuning.strategies.iter().find(|strategy| strategy.taken).unwrap();
             assert!(taken.fused, "{report}");
-            assert_eq!(report.fused.iter().map(|of| of.nodes.len()).sum::<usize>(), LAUNCHES as usize, "{report}");
+            // And copies beside them.
+            let fused = report.fused.iter().map(|of| of.nodes.len()).sum::<usize>();
+            assert!((LAUNCHES as usize..=LAUNCHES as usize + 2).contains(&fused), "{report}");
             assert!(report.commands < LAUNCHES as usize, "{report}");
         }
         FusingState::NotFaster => {

@@ -503,6 +503,6 @@ def test_small_launches_are_fused(graph, numbers, adding):
         executable = graph.finalize(fuse=fuse)
         run = executable.submit()
         assert run[read][0] % 6 == 0
-        assert ("fused      3 launches by one work-" in str(executable.report)) == (fuse == "now")
+        assert ("fused      3 commands by one work-" in str(executable.report)) == (fuse == "now")
     with pytest.raises(clgraph.InvalidError):
         graph.finalize(fuse="fast")

@@ -21,7 +21,7 @@ use crate::ir::flows::Flows;
 use crate::ir::{Access, Body, ById, Ir, NodeId, ViewId};
 use crate::lower::elementwise::Uses;
 
-pub(crate) use self::together::{Pointer, Together, writes_otherwise};
+pub(crate) use self::together::{BYTES, Pointer, Together, writes_otherwise};
 
 /// What a launch needs to be part of a fused kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub(crate) struct Piece {
     pub(crate) each_item: Option<EachItem>,
     /// Whether a kernel may do the turns of the loop that it is in: then one launch is worth a kernel.
     pub(crate) turns: bool,
+    /// Whether it is a launch of the program. Others, which clgraph writes, are worth a kernel only beside one.
+    pub(crate) launch: bool,
 }
 
 /// What a launch needs that each work-item does on its own.
@@ -385,13 +387,14 @@ struct Open {
     together: Together,
     /// The fewest launches that are worth a kernel.
     least: usize,
+    has_launch: bool,
 }
 
 impl Open {
     fn new(group: Group, at: usize) -> Self {
         let (launches, needs, places, known) = (Vec::new(), Vec::new(), Vec::new(), HashMap::new());
         let (at, together) = (at..at, Together::default());
-        Self { group, launches, needs, places, known, size: 0, at, together, least: LEAST }
+        Self { group, launches, needs, places, known, size: 0, at, together, least: LEAST, has_launch: false }
     }
 
     /// Adds a launch, if it fits.
@@ -423,6 +426,7 @@ impl Open {
             }
             places.push(place);
         }
+        self.has_launch |= piece.launch;
         if piece.turns && each_item.is_none() {
             self.least = 1;
         }
@@ -433,9 +437,9 @@ impl Open {
     }
 
     fn close(self, flow: usize) -> Option<Chain> {
-        let Self { launches, needs, places, at, least, .. } = self;
+        let Self { launches, needs, places, at, least, has_launch, .. } = self;
         let each_item = self.group.each_item.is_some();
-        (launches.len() >= least).then_some(Chain { launches, needs, places, each_item, at: (flow, at) })
+        (has_launch && launches.len() >= least).then_some(Chain { launches, needs, places, each_item, at: (flow, at) })
     }
 }
 

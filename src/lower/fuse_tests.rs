@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use expect_test::expect;
 
 use super::elementwise::Uses;
-use super::fuse::{Chains, EachItem, Fused, Need, Piece, Pointer, chains, writes_otherwise};
+use super::fuse::{BYTES, Chains, EachItem, Fused, Need, Piece, Pointer, chains, writes_otherwise};
 use crate::command::{Arg, Command, Control, ControlKind, Elementwise, Grid, Location};
 use crate::ir::{
     Access, Body, ExternalId, Ir, KernelDecl, KernelId, Mode, NodeId, RootId, TaskId, View, ViewId, ViewKind,
@@ -57,6 +57,7 @@ impl Written {
                 in_turn: true,
                 each_item: None,
                 turns: false,
+                launch: true,
             },
         );
         node
@@ -84,6 +85,7 @@ impl Written {
             in_turn: range == 0,
             each_item,
             turns: false,
+            launch: true,
         };
         if piece.each_item.is_none() && !piece.in_turn {
             return None;
@@ -322,6 +324,21 @@ fn constant_memory_divides() {
     let d = graph.launch(0, 4, &[c]);
     let e = graph.launch(1, 5, &[d]);
     assert_eq!(graph.launches(1024), [[b, c], [d, e]]);
+}
+
+/// Fills and copies are bytes, which may be in a chain with any type, and are no chain without a launch.
+#[test]
+fn what_clgraph_writes_is_worth_a_kernel_only_beside_a_launch() {
+    let mut graph = Written::new(1);
+    let nodes = [0, 1, 2].map(|number| graph.launch(0, number, &[]));
+    for (node, element) in nodes.iter().zip([BYTES, 4, BYTES]) {
+        let piece = graph.pieces.get_mut(&NodeId(*node)).unwrap();
+        piece.pointers = vec![Pointer { to: ViewId(0), is_constant: false, element: Some(element) }];
+        piece.launch = element != BYTES;
+    }
+    assert_eq!(graph.launches(1024), [nodes]);
+    graph.pieces.get_mut(&NodeId(nodes[1])).unwrap().launch = false;
+    assert_eq!(graph.launches(1024), Vec::<Vec<u32>>::new());
 }
 
 /// Rule Z9: a kernel that looks at a word sees what a launch writes there by a type of words, and all that is elsewhere.

@@ -31,7 +31,9 @@ mod tests;
 mod unroll;
 
 pub(crate) use elementwise::Uses;
-pub(crate) use fuse::{Chain, Chains, EachItem, Fused, Need, Piece, Pointer, Together, chains, writes_otherwise};
+pub(crate) use fuse::{
+    BYTES, Chain, Chains, EachItem, Fused, Need, Piece, Pointer, Together, chains, writes_otherwise,
+};
 pub(crate) use inline::{OWN, Origin, inline, translate};
 #[cfg(test)]
 pub(crate) use unroll::Repeat;

@@ -120,6 +120,11 @@ pub(crate) struct FusedKernel {
     pub(crate) turns: bool,
 }
 
+/// A kernel of clgraph's that fills memory: memory, and a word. A work-item a word.
+pub(crate) const FILL: &str = "clgraph_fuse_fill";
+/// A kernel of clgraph's that copies memory: source, destination, and by how many words the source is behind.
+pub(crate) const COPY: &str = "clgraph_fuse_copy";
+
 /// The words of the state of a kernel that does turns: the most turns of a launch; 0 if the first one begins whatever the condition is;
 /// then what a launch leaves: whether the loop goes on, and how many turns it did.
 pub(crate) const TURNS_WORDS: usize = 4;
@@ -240,16 +245,16 @@ pub(crate) fn fused(text: &str, source: &Source, dialect: Dialect, kernels: &[Fu
             }
         }
     }
-    let used = used.into_iter().filter_map(|(name, runs)| Some((name, source.item(name).ok()?, runs)));
-    let used: Vec<(&str, &KernelText, Runs)> = used.collect();
+    let used = used.into_iter().filter_map(|(name, runs)| Some((name, Function::of(name, text, source)?, runs)));
+    let used: Vec<(&str, Function<'_>, Runs)> = used.collect();
     let mut all = format!("{OWN}#line 1\n{text}\n");
     // Writing to a string never fails.
     let _ = writeln!(all, "#define clgraph_fuse_beyond {size_beyond}");
     for (function, meaning) in IDS {
         let _ = writeln!(all, "#define {function} {meaning}");
     }
-    for (name, kernel, _) in &used {
-        let (params, body) = (listed(&kernel.params), &text[kernel.body.clone()]);
+    for (name, Function { params, body, .. }, _) in &used {
+        let params = listed(params);
         let ids = "const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z";
         let _ = writeln!(all, "void clgraph_fuse_item_{name}({params}{ids}, {RANGE}) {body}");
     }
@@ -268,6 +273,49 @@ pub(crate) fn fused(text: &str, source: &Source, dialect: Dialect, kernels: &[Fu
     all
 }
 
+/// What a kernel is as a function of one work-item.
+struct Function<'a> {
+    params: &'a str,
+    names: String,
+    body: &'a str,
+}
+
+impl<'a> Function<'a> {
+    fn of(name: &str, text: &'a str, source: &'a Source) -> Option<Self> {
+        // Bytes, because compilers take it that they may be of any type.
+        let own = |params, names: &str, body| Some(Self { params, names: names.to_owned(), body });
+        match name {
+            FILL => own(
+                "global uchar *clgraph_fuse_to, uint clgraph_fuse_word",
+                "clgraph_fuse_to, clgraph_fuse_word",
+                FILL_BODY,
+            ),
+            COPY => own(
+                "global const uchar *clgraph_fuse_from, global uchar *clgraph_fuse_to, uint clgraph_fuse_behind",
+                "clgraph_fuse_from, clgraph_fuse_to, clgraph_fuse_behind",
+                COPY_BODY,
+            ),
+            _ => {
+                let kernel: &KernelText = source.item(name).ok()?;
+                Some(Self { params: &kernel.params, names: kernel.names.join(", "), body: &text[kernel.body.clone()] })
+            }
+        }
+    }
+}
+
+const FILL_BODY: &str = "{
+    size_t clgraph_fuse_at = 4 * (size_t)clgraph_fuse_x;
+    for (uint clgraph_fuse_i = 0; clgraph_fuse_i < 4; ++clgraph_fuse_i)
+        clgraph_fuse_to[clgraph_fuse_at + clgraph_fuse_i] = ((private uchar *)&clgraph_fuse_word)[clgraph_fuse_i];
+}";
+
+const COPY_BODY: &str = "{
+    size_t clgraph_fuse_at = 4 * (size_t)clgraph_fuse_x;
+    size_t clgraph_fuse_src = 4 * (size_t)(uint)(clgraph_fuse_x + clgraph_fuse_behind);
+    for (uint clgraph_fuse_i = 0; clgraph_fuse_i < 4; ++clgraph_fuse_i)
+        clgraph_fuse_to[clgraph_fuse_at + clgraph_fuse_i] = clgraph_fuse_from[clgraph_fuse_src + clgraph_fuse_i];
+}";
+
 /// Returns a list with a comma behind it, if it has something.
 fn listed(list: &str) -> String {
     if list.is_empty() { String::new() } else { format!("{list}, ") }
@@ -277,8 +325,8 @@ fn listed(list: &str) -> String {
 const SCALAR: &str = "#pragma clang loop vectorize(disable) interleave(disable)";
 
 /// Writes the function that runs all work-items of a launch.
-fn write_run(all: &mut String, name: &str, kernel: &KernelText, dialect: Dialect, is_line: bool, run: Run) {
-    let (params, names) = (listed(&kernel.params), listed(&kernel.names.join(", ")));
+fn write_run(all: &mut String, name: &str, function: &Function<'_>, dialect: Dialect, is_line: bool, run: Run) {
+    let (params, names) = (listed(function.params), listed(&function.names));
     let attribute = if run == Run::Line { "__attribute__((noinline)) " } else { "" };
     let _ = writeln!(all, "{attribute}void {}({params}{RANGE}) {{", run.name(name, is_line));
     let body = match (dialect.form, is_line) {
@@ -330,10 +378,9 @@ fn write_kernel(all: &mut String, number: usize, kernel: &FusedKernel, rolled: &
     };
     write_begin(all, number, (&size, others), kernel);
     write_tables(all, &rolled.tables, form);
-    // A work-group sees the condition before a turn changes it, and after.
-    let between = if form == Form::OneGroup { BARRIER } else { "" };
     if kernel.turns {
-        let _ = write!(all, "{BEFORE_TURNS}{between}");
+        all.push_str("    const uint clgraph_fuse_most = clgraph_fuse_state[0];\n    uint clgraph_fuse_done = 0;\n");
+        write_look(all, form, "uint clgraph_fuse_goes_on", "clgraph_fuse_state[1] == 0 || ");
         if !dialect.vectorizes && form == Form::OneItem {
             let _ = writeln!(all, "{SCALAR}");
         }
@@ -360,22 +407,32 @@ fn write_kernel(all: &mut String, number: usize, kernel: &FusedKernel, rolled: &
         }
     }
     if kernel.turns {
-        let _ = write!(all, "{waits}{AFTER_TURN}{between}    }}\n{AFTER_TURNS}");
+        all.push_str(waits);
+        write_look(all, form, "clgraph_fuse_goes_on", "");
+        let _ = write!(all, "    }}\n{AFTER_TURNS}");
     }
     all.push_str("}\n");
 }
 
-const BEFORE_TURNS: &str = "    const uint clgraph_fuse_most = clgraph_fuse_state[0];
-    uint clgraph_fuse_done = 0;
-    uint clgraph_fuse_goes_on = clgraph_fuse_state[1] == 0 || clgraph_fuse_condition[clgraph_fuse_at] != 0;
-";
-const AFTER_TURN: &str = "    clgraph_fuse_goes_on = clgraph_fuse_condition[clgraph_fuse_at] != 0;
-";
 const AFTER_TURNS: &str = "    if (get_local_id(0) == 0) {
         clgraph_fuse_state[2] = clgraph_fuse_goes_on;
         clgraph_fuse_state[3] = clgraph_fuse_done;
     }
 ";
+
+/// Writes that a loop looks at its condition. One work-item looks for all of a group: others may see another value, if something else
+/// changes it meanwhile, and would not wait for each other then.
+fn write_look(all: &mut String, form: Form, into: &str, or: &str) {
+    let look = format!("{or}clgraph_fuse_condition[clgraph_fuse_at] != 0");
+    let _ = match form {
+        Form::OneItem => writeln!(all, "    {into} = {look};"),
+        Form::OneGroup => writeln!(
+            all,
+            "    if (get_local_id(0) == 0) clgraph_fuse_seen = {look};\n    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);\n    \
+             {into} = clgraph_fuse_seen;"
+        ),
+    };
+}
 
 /// Writes the begin of a fused kernel, with its attribute and which work-items have nothing to do.
 fn write_begin(all: &mut String, number: usize, (attribute, others): (&str, &str), kernel: &FusedKernel) {
@@ -394,6 +451,9 @@ fn write_begin(all: &mut String, number: usize, (attribute, others): (&str, &str
     let _ = writeln!(all, "kernel {attribute}void {}({}) {{", name(number), params.join(", "));
     // For a first launch that has nothing to do: drivers compile a kernel when it is first enqueued.
     let _ = writeln!(all, "    if (clgraph_fuse_go == 0{others}) return;");
+    if kernel.turns && others.is_empty() {
+        all.push_str("    local uint clgraph_fuse_seen;\n");
+    }
 }
 
 /// Between launches, where a work-group runs them.

@@ -305,15 +305,17 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
     expect![[r#"
             const uint clgraph_fuse_most = clgraph_fuse_state[0];
             uint clgraph_fuse_done = 0;
-            uint clgraph_fuse_goes_on = clgraph_fuse_state[1] == 0 || clgraph_fuse_condition[clgraph_fuse_at] != 0;
-            barrier(CLK_GLOBAL_MEM_FENCE);
+            if (get_local_id(0) == 0) clgraph_fuse_seen = clgraph_fuse_state[1] == 0 || clgraph_fuse_condition[clgraph_fuse_at] != 0;
+            barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+            uint clgraph_fuse_goes_on = clgraph_fuse_seen;
             for (; clgraph_fuse_goes_on != 0 && clgraph_fuse_done < clgraph_fuse_most; ++clgraph_fuse_done) {
             clgraph_fuse_run1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
             barrier(CLK_GLOBAL_MEM_FENCE);
             clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
             barrier(CLK_GLOBAL_MEM_FENCE);
-            clgraph_fuse_goes_on = clgraph_fuse_condition[clgraph_fuse_at] != 0;
-            barrier(CLK_GLOBAL_MEM_FENCE);
+            if (get_local_id(0) == 0) clgraph_fuse_seen = clgraph_fuse_condition[clgraph_fuse_at] != 0;
+            barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+            clgraph_fuse_goes_on = clgraph_fuse_seen;
             }
             if (get_local_id(0) == 0) {
                 clgraph_fuse_state[2] = clgraph_fuse_goes_on;

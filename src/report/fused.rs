@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Launches that one kernel does: see [`Fuse`](crate::Fuse).
+/// Launches, fills and copies that one kernel does: see [`Fuse`](crate::Fuse).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FusedReport {
@@ -37,7 +37,7 @@ impl fmt::Display for FusedForm {
 impl fmt::Display for FusedReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { nodes, form } = self;
-        write!(f, "{} launches by {form}: {}", nodes.len(), Nodes(nodes))
+        write!(f, "{} commands by {form}: {}", nodes.len(), Nodes(nodes))
     }
 }
 

@@ -3,6 +3,7 @@
 //! What cannot be fused is no error: it runs as it is, and the report says why.
 
 mod layout;
+mod transfer;
 mod turning;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +31,7 @@ use crate::quirks;
 use crate::report::fused::{FusedForm, FusedReport, NotFusedReport, WhyNotFused};
 
 pub(in crate::exec) use self::layout::{LaidChain, LaidLaunch, Layout, Place};
+pub(in crate::exec) use self::transfer::Transfer;
 use self::turning::{in_loops, turning};
 
 /// A fused kernel, how it is launched, and what it is given.
@@ -151,7 +153,8 @@ pub(in crate::exec) fn fuse(
     }
     let mut built = fusing.build(&chains, &mut say);
     let in_chain: FxHashSet<NodeId> = chains.chains.iter().flat_map(|chain| &chain.launches).copied().collect();
-    fusing.pieces.keys().filter(|node| !in_chain.contains(node)).for_each(|node| say(*node, WhyNotFused::Alone));
+    let alone = fusing.pieces.iter().filter(|(node, piece)| piece.launch && !in_chain.contains(*node));
+    alone.for_each(|(node, _)| say(*node, WhyNotFused::Alone));
     reports.not_fused.sort_by_key(|report| report.node);
     let form = |chain: &Chain| match fusing.form {
         _ if chain.each_item => FusedForm::EachItem,
@@ -283,6 +286,9 @@ impl<'a> Fusing<'a> {
                 Err(why) => say(node, why),
             }
         }
+        this.add_transfers(most_items(form), |this, node| {
+            in_loops.contains(&node) && !this.turning.contains_key(&this.flows.of(node))
+        });
         this
     }
 
@@ -332,7 +338,7 @@ impl<'a> Fusing<'a> {
             self.programs.len() - 1
         });
         let turns = self.turning.contains_key(&self.flows.of(node));
-        Ok(Piece { program, needs, shares, pointers, in_turn, each_item, turns })
+        Ok(Piece { program, needs, shares, pointers, in_turn, each_item, turns, launch: true })
     }
 
     /// Returns the number of a type.
@@ -367,7 +373,8 @@ impl<'a> Fusing<'a> {
             let kernels: Vec<FusedKernel> = of.iter().map(|at| self.kernel(&chains.chains[*at])).collect();
             let mut refused = |at: usize, why: &NotFused| {
                 for node in &chains.chains[at].launches {
-                    let kernel = self.kernel_of(*node).name().to_owned();
+                    let Some(kernel) = self.kernel_of(*node) else { continue };
+                    let kernel = kernel.name().to_owned();
                     say(*node, WhyNotFused::Kernel { kernel, why: why.to_string() });
                 }
             };
@@ -400,12 +407,21 @@ impl<'a> Fusing<'a> {
         built
     }
 
-    fn kernel_of(&self, node: NodeId) -> &'a Kernel {
+    fn kernel_of(&self, node: NodeId) -> Option<&'a Kernel> {
         match self.tables.ir.command(node) {
-            Command::Kernel { kernel, .. } => &self.tables.kernels[kernel.index()],
-            // Only launches are pieces.
-            _ => &self.tables.kernels[0],
+            Command::Kernel { kernel, .. } => Some(&self.tables.kernels[kernel.index()]),
+            _ => None,
         }
+    }
+
+    /// Returns the name of a kernel, how many arguments it has, its dimensions and its range.
+    fn described(&self, node: NodeId) -> Option<(String, usize, u32, [[usize; 3]; 3])> {
+        if let Command::Kernel { kernel, args, grid, .. } = self.tables.ir.command(node) {
+            let name = self.tables.kernels[kernel.index()].name().to_owned();
+            return Some((name, args.len(), grid.dims, range(grid)));
+        }
+        let transfer = Transfer::of(self.tables, node)?;
+        Some((transfer.kernel.to_owned(), transfer.memory.len() + 1, 1, transfer.range()))
     }
 
     /// Describes the fused kernel of a chain.
@@ -416,18 +432,17 @@ impl<'a> Fusing<'a> {
             Need::Size(_) => FusedParam::Size,
         };
         let launches = chain.launches.iter().zip(&chain.places).filter_map(|(node, places)| {
-            let Command::Kernel { kernel, args, grid, .. } = self.tables.ir.command(*node) else { return None };
+            let (kernel, args, dims, all) = self.described(*node)?;
             let mut places = places.iter().map(|place| FusedArg::Param(*place as usize));
-            let args = places.by_ref().take(args.len()).collect();
+            let args = places.by_ref().take(args).collect();
             // Sizes of at most 1 are written; where each work-item is on its own, no size is needed.
             let size = |size: usize| match size {
                 0 | 1 => FusedArg::Number(size as u32),
                 _ => places.next().unwrap_or(FusedArg::Number(1)),
             };
-            let kernel = self.tables.kernels[kernel.index()].name().to_owned();
-            let range: Vec<FusedArg> = range(grid).into_iter().flatten().map(size).collect();
+            let range: Vec<FusedArg> = all.into_iter().flatten().map(size).collect();
             let range = [0, 3, 6].map(|at| [range[at], range[at + 1], range[at + 2]]);
-            Some(FusedLaunch { kernel, args, dims: grid.dims, range })
+            Some(FusedLaunch { kernel, args, dims, range })
         });
         let (params, launches) = (chain.needs.iter().map(param).collect(), launches.collect());
         FusedKernel { params, launches, turns: self.turning.contains_key(&chain.flow()) }
@@ -444,10 +459,8 @@ impl<'a> Fusing<'a> {
         let items = match self.form {
             Form::OneItem => ONE_ITEM,
             Form::OneGroup => {
-                let items = chain.launches.iter().map(|node| match self.tables.ir.command(*node) {
-                    Command::Kernel { grid, .. } => grid.global.iter().product::<usize>(),
-                    _ => 1,
-                });
+                let all = chain.launches.iter().filter_map(|node| self.described(*node));
+                let items = all.map(|(.., [_, global, _])| global.iter().product::<usize>());
                 let most = kernel.facts(self.device).map_or(1, |facts| facts.max_work_group).max(1);
                 items.max().unwrap_or(1).next_power_of_two().min(most)
             }

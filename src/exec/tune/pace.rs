@@ -124,6 +124,8 @@ pub(in crate::exec) struct LaunchPace {
 const FIRST_LAUNCH: u32 = 16;
 /// A launch may have so many times as many turns as the one before.
 const MORE: u32 = 8;
+/// The most turns of a launch. More would save little; and turns may take much longer from one to the next.
+const MOST_IN_LAUNCH: u32 = 1024;
 /// About how long a launch may take, in nanoseconds. Drivers of GPUs with screens end kernels after two seconds.
 const LAUNCH: u64 = 50_000_000;
 
@@ -132,14 +134,13 @@ impl LaunchPace {
     pub(in crate::exec) fn next(&self) -> u32 {
         let Some((turns, nanos)) = self.last else { return FIRST_LAUNCH };
         let fit = u64::from(turns).saturating_mul(LAUNCH) / nanos.max(1);
-        u32::try_from(fit).unwrap_or(u32::MAX).clamp(1, turns.saturating_mul(MORE).max(FIRST_LAUNCH))
+        let more = turns.saturating_mul(MORE).clamp(FIRST_LAUNCH, MOST_IN_LAUNCH);
+        u32::try_from(fit).unwrap_or(u32::MAX).clamp(1, more)
     }
 
     /// A launch did so many turns, in so many nanoseconds.
     pub(in crate::exec) fn launch(&mut self, turns: u32, nanos: u64) {
-        // The last launch of a loop may have had few turns, and says little of long ones.
-        let is_like_others = self.last.is_none_or(|(last, _)| turns >= last / MORE) || nanos > LAUNCH;
-        if is_like_others && turns > 0 {
+        if turns > 0 {
             self.last = Some((turns, nanos));
         }
     }
@@ -147,7 +148,9 @@ impl LaunchPace {
 
 #[cfg(test)]
 mod tests {
-    use super::{AGAIN, BATCHES, FIRST, FIRST_LAUNCH, HOST_TURNS, LAUNCH, LaunchPace, MORE, MOST, Pace};
+    use super::{
+        AGAIN, BATCHES, FIRST, FIRST_LAUNCH, HOST_TURNS, LAUNCH, LaunchPace, MORE, MOST, MOST_IN_LAUNCH, Pace,
+    };
 
     /// Runs a loop, and returns the batches: 0 is a turn of the host's.
     fn run(pace: &mut Pace, turns: u64, host: u64, ahead: u64) -> Vec<u64> {
@@ -237,7 +240,7 @@ mod tests {
         assert_eq!(pace.is_ahead(), Some(false));
     }
 
-    /// Launches grow until one takes its time, and shrink at once when turns take more. The last turns of a loop say nothing.
+    /// Launches grow up to a bound, and shrink at once when turns take more time.
     #[test]
     fn launches_have_as_many_turns_as_fit_their_time() {
         let mut pace = LaunchPace::default();
@@ -249,13 +252,12 @@ mod tests {
         };
         assert_eq!(run(100, u32::MAX), FIRST_LAUNCH);
         assert_eq!(run(100, u32::MAX), FIRST_LAUNCH * MORE);
-        for _ in 0..8 {
-            run(100, u32::MAX);
-        }
-        assert_eq!(u64::from(run(100, 3)), LAUNCH / 100);
-        assert_eq!(u64::from(run(100, 0)), LAUNCH / 100);
+        assert_eq!(run(100, u32::MAX), MOST_IN_LAUNCH);
+        assert_eq!(run(100, 0), MOST_IN_LAUNCH);
+        // A short loop says how long turns take now.
+        assert_eq!(run(LAUNCH / 10, 5), MOST_IN_LAUNCH);
+        assert_eq!(run(2 * LAUNCH, 1), 10);
         // One turn takes more than the time of a launch.
-        run(2 * LAUNCH, 1);
         assert_eq!(run(2 * LAUNCH, 1), 1);
         assert_eq!(run(100, u32::MAX), 1);
         assert_eq!(run(100, u32::MAX), FIRST_LAUNCH);

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use crate::command::{Arg, Command, Grid};
-use crate::exec::build::fuse::{self, LaidChain, LaidLaunch, Place};
+use crate::exec::build::fuse::{self, LaidChain, LaidLaunch, Place, Transfer};
 use crate::exec::build::values::{Objects, Old, Stale, Values, set_arg};
 use crate::exec::finalized::Finalized;
 use crate::exec::tier::{Form, FusedPlan};
@@ -281,8 +281,11 @@ fn refused(node: NodeId) -> Unfit {
     Unfit::new(node, "an argument that the driver refused")
 }
 
-/// The arguments and sizes of a launch that an update has changed, as needs of its piece.
+/// The arguments and sizes of a launch that an update has changed, as needs of its piece. Of a fill or copy, all that there may be.
 fn needs(main: &Tables, Touched { node, changed, .. }: &Touched) -> Vec<(NodeId, u32)> {
+    if !matches!(main.ir.command(*node), Command::Kernel { .. }) {
+        return (0..3 + 9).map(|need| (*node, need)).collect();
+    }
     let count = main.ir.args(args_of(main, *node)).len();
     let sizes = if changed.grid.is_some() { count..count + 9 } else { 0..0 };
     changed.args.of(count).chain(sizes).map(|need| (*node, need as u32)).collect()
@@ -347,8 +350,6 @@ fn change(
     }
     let laid = &plan.layout.chains[chain as usize];
     let launch = &laid.launches[at as usize];
-    let Command::Kernel { kernel, args, grid, .. } = main.ir.command(*node) else { return Err(unfit("its kind")) };
-    let args = main.ir.args(*args);
     let fused = laid.args;
     let mut give = |slot: u32, new: New<'_>| {
         let differs = match new {
@@ -363,6 +364,31 @@ fn change(
         changing.note((chain, slot), differs);
         Ok(())
     };
+    let Command::Kernel { kernel, args, grid, .. } = main.ir.command(*node) else {
+        let transfer = Transfer::of(main, *node).filter(|_| launch.is_transfer);
+        let transfer =
+            transfer.ok_or_else(|| unfit("a fill or copy to one that is not of whole words in plain buffers"))?;
+        let range = transfer.range();
+        for (place, size) in launch.range.iter().flatten().zip(range.as_flattened()) {
+            let size = *size as u32;
+            match place {
+                FusedArg::Param(slot) => give(*slot as u32, New::Bytes(&size.to_ne_bytes()))?,
+                FusedArg::Number(number) if *number == size => {}
+                FusedArg::Number(_) => return Err(unfit("the place of a fill or copy")),
+            }
+        }
+        for (slot, view) in launch.args.iter().zip(&transfer.memory) {
+            give(*slot, New::Memory(*view))?;
+        }
+        if let Some(slot) = launch.args.get(transfer.memory.len()) {
+            give(*slot, New::Bytes(&transfer.number.to_ne_bytes()))?;
+        }
+        if laid.turns && changed.memory {
+            return Err(unfit("the memory of a loop whose turns a kernel does"));
+        }
+        return Ok(laid.depends_on_memory && changed.memory);
+    };
+    let args = main.ir.args(*args);
     for index in changed.args.of(args.len()) {
         let new = match args[index] {
             Arg::Value(span) => New::Bytes(main.ir.bytes(span)),
@@ -410,7 +436,14 @@ fn change(
 fn holds(laid: &LaidChain, main: &Tables) -> Result<Option<Grid>, Unfit> {
     let (mut together, mut first) = (Together::default(), None);
     for LaidLaunch { node, pointers, .. } in &laid.launches {
-        let Command::Kernel { args, grid, .. } = main.ir.command(*node) else { continue };
+        let Command::Kernel { args, grid, .. } = main.ir.command(*node) else {
+            let pointers: Vec<Pointer<ViewId>> =
+                Transfer::of(main, *node).iter().flat_map(Transfer::pointers).collect();
+            if !together.takes(&main.ir, *node, &pointers, None) {
+                return Err(Unfit::new(*node, "its memory to what another launch of its fused kernel uses"));
+            }
+            continue;
+        };
         let args = main.ir.args(*args);
         let now = |pointer: &Pointer<u32>| {
             let to = args.get(pointer.to as usize)?.view()?;

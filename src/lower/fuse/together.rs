@@ -16,6 +16,9 @@ pub(crate) struct Pointer<M> {
     pub(crate) element: Option<u32>,
 }
 
+/// The number of the type of bytes, by which a compiler expects any memory to be touched.
+pub(crate) const BYTES: u32 = u32::MAX;
+
 /// Memory of launches that are one.
 #[derive(Debug, Default)]
 pub(crate) struct Together {
@@ -79,7 +82,9 @@ impl Typed {
     /// change the order of accesses that two kernels would do one after the other.
     fn fits(&self, other: &Self) -> bool {
         let apart = self.bytes.end <= other.bytes.start || other.bytes.end <= self.bytes.start;
-        apart || (self.element.is_some() && self.element == other.element) || !(self.writes || other.writes)
+        let is_bytes = [self.element, other.element].contains(&Some(BYTES));
+        let is_one = self.element.is_some() && self.element == other.element;
+        apart || is_bytes || is_one || !(self.writes || other.writes)
     }
 }
 

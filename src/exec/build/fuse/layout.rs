@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::Fusing;
+use super::{Fusing, Transfer};
 use crate::command::Command;
 use crate::graph::Flat;
 use crate::ir::{NodeId, Span};
@@ -56,6 +56,8 @@ pub(in crate::exec) struct LaidLaunch {
     pub(in crate::exec) pointers: SmallVec<[Pointer<u32>; 4]>,
     /// Whether the kernel may ask how its range is divided.
     pub(in crate::exec) may_see_groups: bool,
+    /// Whether it is a fill or a copy.
+    pub(in crate::exec) is_transfer: bool,
 }
 
 impl Fusing<'_> {
@@ -103,7 +105,16 @@ impl Fusing<'_> {
             FusedArg::Number(_) => 0,
         };
         let (mut pointers, mut may_see_groups) = (SmallVec::new(), true);
-        if let Ok(item) = self.kernel_of(node).item(self.device) {
+        let is_transfer = self.kernel_of(node).is_none();
+        if let Some(transfer) = Transfer::of(self.tables, node) {
+            let of = transfer.pointers();
+            pointers.extend((0..).zip(of).map(|(to, Pointer { is_constant, element, .. })| Pointer {
+                to,
+                is_constant,
+                element,
+            }));
+            may_see_groups = false;
+        } else if let Some(Ok(item)) = self.kernel_of(node).map(|kernel| kernel.item(self.device)) {
             let known = |element: &String| self.types.iter().position(|known| known == element);
             pointers.extend((0..).zip(item.text.each()).filter_map(|(to, param)| {
                 let ParamKind::Global { is_constant } = param.kind else { return None };
@@ -112,6 +123,6 @@ impl Fusing<'_> {
             }));
             may_see_groups = item.may_see_groups;
         }
-        LaidLaunch { node, args: args.iter().map(param).collect(), range, pointers, may_see_groups }
+        LaidLaunch { node, args: args.iter().map(param).collect(), range, pointers, may_see_groups, is_transfer }
     }
 }

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use opencl_sys::CL_MEM_WRITE_ONLY;
 use rustc_hash::FxHashSet;
 
 use super::Fusing;
 use crate::command::{Command, ControlKind, Location};
 use crate::graph::Tables;
 use crate::ir::{Body, NodeId, ViewId, ViewKind};
-use crate::lower::{self, Chain, Chains};
+use crate::lower::{self, Chain, Chains, Together};
 use crate::report::fused::WhyNotFused;
 
 /// The types by which a kernel may write the condition of its loop.
@@ -25,8 +26,9 @@ impl Fusing<'_> {
         let is_left = |node: &NodeId| in_loops.contains(node) && !turning.contains_key(&flows.of(*node));
         let left: Vec<NodeId> = self.pieces.keys().filter(|node| is_left(node)).copied().collect();
         for node in &left {
-            self.pieces.remove(node);
-            say(*node, WhyNotFused::InLoop);
+            if self.pieces.remove(node).is_some_and(|piece| piece.launch) {
+                say(*node, WhyNotFused::InLoop);
+            }
         }
         !left.is_empty()
     }
@@ -36,12 +38,16 @@ impl Fusing<'_> {
         let Some(Location { mem, offset }) = self.turning.get(&chain.flow()).filter(|_| !chain.each_item) else {
             return false;
         };
-        let is_word = |number: u32| WORDS.contains(&self.types[number as usize].as_str());
+        let is_word = |number: u32| number == lower::BYTES || WORDS.contains(&self.types[number as usize].as_str());
         let word = (*mem, *offset..*offset + size_of::<u32>());
         let ir = &self.tables.ir;
         let writes_otherwise =
             |node: &NodeId| lower::writes_otherwise(ir, *node, &self.pieces[node].pointers, word.clone(), is_word);
-        !chain.launches.iter().any(writes_otherwise)
+        // In turns each launch comes after itself too.
+        let mut together = Together::default();
+        let mut again = chain.launches.iter().chain(&chain.launches);
+        let is_one = again.all(|node| together.takes(ir, *node, &self.pieces[node].pointers, None));
+        is_one && !chain.launches.iter().any(writes_otherwise)
     }
 }
 
@@ -53,6 +59,7 @@ pub(super) fn turning(tables: &Tables) -> BTreeMap<usize, Location<ViewId>> {
         let ControlKind::While { .. } = control.kind else { return None };
         let Location { mem, offset } = control.condition.as_ref()?;
         let is_plain = matches!(ir.views[mem.index()].kind, ViewKind::Buffer | ViewKind::Placed { .. });
+        let is_plain = is_plain && tables.mem(*mem)?.flags() & CL_MEM_WRITE_ONLY == 0;
         let is_of_words = [tables.mem(*mem)?.base(), *offset].iter().all(|at| at.is_multiple_of(size_of::<u32>()));
         let is_read = is_plain && is_of_words;
         is_read.then_some((control.bodies.ends().0 as usize + 1, Location { mem: *mem, offset: *offset }))

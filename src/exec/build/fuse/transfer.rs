@@ -1,0 +1,127 @@
+//! Fills and copies of memory as launches of kernels that clgraph writes, so that a fused kernel can do them: a work-item a word.
+
+use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
+use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
+
+use super::Fusing;
+use crate::command::{Command, Location};
+use crate::graph::Tables;
+use crate::ir::{NodeId, ViewId, ViewKind};
+use crate::lower::{BYTES, Need, Piece, Pointer};
+use crate::opencl_c::fused::{COPY, FILL};
+
+/// A fill or a copy as a launch.
+pub(in crate::exec) struct Transfer {
+    pub(in crate::exec) kernel: &'static str,
+    pub(in crate::exec) memory: SmallVec<[ViewId; 2]>,
+    /// The word to fill with, or by how many words the source is behind the destination.
+    pub(in crate::exec) number: u32,
+    /// The first word of the destination, and how many there are.
+    first: u32,
+    words: u32,
+}
+
+const WORD: usize = size_of::<u32>();
+
+impl Transfer {
+    /// Returns a fill or a copy as a launch; None if it is no such command, or if it is not of whole words in plain buffers.
+    pub(in crate::exec) fn of(tables: &Tables, node: NodeId) -> Option<Self> {
+        let ir = &tables.ir;
+        let word = |at: usize| at.is_multiple_of(WORD).then(|| u32::try_from(at / WORD).ok())?;
+        let plain = |view: ViewId, forbidden: u64| {
+            let kind = ir.views[view.index()].kind;
+            let is_plain = matches!(kind, ViewKind::Buffer | ViewKind::SubBuffer | ViewKind::Placed { .. });
+            let may = tables.mem(view)?.flags() & forbidden == 0;
+            (is_plain && may).then_some(view)
+        };
+        match ir.command(node) {
+            Command::Fill { dst: Location { mem, offset }, size, pattern, area: None } => {
+                let number = one_word(ir.bytes(*pattern))?;
+                let memory = smallvec![plain(*mem, CL_MEM_READ_ONLY)?];
+                Some(Self { kernel: FILL, memory, number, first: word(*offset)?, words: word(*size)? })
+            }
+            Command::Copy { src, dst, size } => {
+                let memory = smallvec![plain(src.mem, CL_MEM_WRITE_ONLY)?, plain(dst.mem, CL_MEM_READ_ONLY)?];
+                let (from, first) = (word(src.offset)?, word(dst.offset)?);
+                Some(Self { kernel: COPY, memory, number: from.wrapping_sub(first), first, words: word(*size)? })
+            }
+            _ => None,
+        }
+    }
+
+    pub(in crate::exec) fn items(&self) -> usize {
+        self.words as usize
+    }
+
+    /// Returns offset, global size and local size.
+    pub(in crate::exec) fn range(&self) -> [[usize; 3]; 3] {
+        [[self.first as usize, 0, 0], [self.items(), 1, 1], [1; 3]]
+    }
+
+    /// Returns its memory, which is touched byte by byte.
+    pub(in crate::exec) fn pointers(&self) -> impl Iterator<Item = Pointer<ViewId>> {
+        self.memory.iter().map(|to| Pointer { to: *to, is_constant: false, element: Some(BYTES) })
+    }
+}
+
+/// Returns a pattern as a word that has it again and again.
+fn one_word(pattern: &[u8]) -> Option<u32> {
+    let word: Vec<u8> = pattern.iter().copied().cycle().take(WORD).collect();
+    let is_same = |part: &[u8]| part == &word[..part.len()];
+    let fits = !pattern.is_empty() && (WORD.is_multiple_of(pattern.len()) || pattern.len().is_multiple_of(WORD));
+    (fits && pattern.chunks(WORD).all(is_same)).then(|| word.try_into().map(u32::from_ne_bytes).ok())?
+}
+
+impl Fusing<'_> {
+    /// Adds fills and copies that a launch waits for, or that wait for one: they may be in its kernel.
+    pub(super) fn add_transfers(&mut self, most: u64, is_left: impl Fn(&Self, NodeId) -> bool) {
+        let ir = &self.tables.ir;
+        let launches: FxHashMap<NodeId, usize> =
+            self.pieces.iter().map(|(node, piece)| (*node, piece.program)).collect();
+        for node in ir.ids() {
+            let Some(transfer) = Transfer::of(self.tables, node).filter(|of| of.words > 0) else { continue };
+            if u64::from(transfer.words) > most || is_left(self, node) {
+                continue;
+            }
+            let beside = ir.topology.succs(node).chain(ir.topology.preds(node));
+            let mut beside = beside.filter(|other| self.flows.are_one(node, *other));
+            let Some(program) = beside.find_map(|other| launches.get(&other).copied()) else { continue };
+            let number = self.number_of("uint".to_owned()) as usize;
+            let mut needs: Vec<Need> = transfer.memory.iter().copied().map(Need::Memory).collect();
+            needs.push(Need::Value(number, transfer.number.to_ne_bytes().to_vec()));
+            let range = transfer.range();
+            let sizes = range.as_flattened().iter().map(|size| *size as u32);
+            let all = needs.len();
+            let mut shares: Vec<u32> = (0..all).map(|need| self.shares.get(node, need)).collect();
+            for (at, size) in sizes.enumerate().filter(|(_, size)| *size > 1) {
+                needs.push(Need::Size(size));
+                shares.push(self.shares.get(node, all + at));
+            }
+            let pointers = transfer.pointers().collect();
+            let turns = self.turning.contains_key(&self.flows.of(node));
+            let piece =
+                Piece { program, needs, shares, pointers, in_turn: true, each_item: None, turns, launch: false };
+            self.pieces.insert(node, piece);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::one_word;
+
+    #[test]
+    fn patterns_that_a_word_repeats_are_words() {
+        let word = |bytes: &[u8]| one_word(bytes).map(u32::to_ne_bytes);
+        assert_eq!(word(&[7]), Some([7; 4]));
+        assert_eq!(word(&[1, 2]), Some([1, 2, 1, 2]));
+        assert_eq!(word(&[1, 2, 3, 4]), Some([1, 2, 3, 4]));
+        assert_eq!(word(&[1, 2, 3, 4, 1, 2, 3, 4]), Some([1, 2, 3, 4]));
+        assert_eq!(word(&[0; 16]), Some([0; 4]));
+        assert_eq!(word(&[0; 12]), Some([0; 4]));
+        for none in [&[1, 2, 3][..], &[1, 2, 3, 4, 1, 2, 3, 5], &[1, 2, 3, 4, 5, 6], &[]] {
+            assert_eq!(word(none), None);
+        }
+    }
+}
