@@ -1,6 +1,6 @@
 //! Two graphs with a loop each: a breadth-first search, and page rank until it is at rest.
 
-use clgraph::{Buffer, Executable, Finalize, Graph, HostRead, Loop, Program, Queue, Result};
+use clgraph::{Buffer, Executable, Finalize, Fuse, Graph, HostRead, Loop, Program, Queue, Result};
 
 use crate::network::Network;
 
@@ -48,7 +48,8 @@ pub(crate) fn search(queue: &Queue, network: &Network, from: usize) -> Result<Lo
     graph.fill(&level, 0).add()?;
     let repeat = graph.repeat_while(&goes_on, &turn).at_least_once().at_most(count as u64).label("by level").add()?;
     let result = graph.read(&distances).add()?;
-    let executable = graph.finalize(Finalize::new())?;
+    // The body is a fill and two small launches: one kernel does them, and its turns too.
+    let executable = graph.finalize(Finalize::new().fuse(Fuse::Now))?;
     Ok(Looped { executable, repeat, result })
 }
 
