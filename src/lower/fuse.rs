@@ -5,7 +5,7 @@
 //! node has no cycle. Nodes that only order others may be in a chain; they are part of the node too.
 //!
 //! There are two forms of chains: launches in turn, the next after all work-items of the one before; and launches that each work-item does
-//! on its own, which need the promise that no work-item touches what another one writes ([`elementwise`]).
+//! on its own, which need the promise that no work-item touches what another one writes ([`elementwise`](super::elementwise)).
 //!
 //! What fits, and the fused kernels themselves, are the caller's.
 
