@@ -980,3 +980,30 @@ fn kernels_of_many_arguments_follow_updates() {
     executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
     assert_eq!(bench.content(&x), [1 + 2 * 30 + 2 * 15 + 2 * 18; LEN], "{}", executable.report());
 }
+
+/// Rule Z5: a fill follows updates of its pattern and place, and is a command again if it grows beyond what a kernel does well.
+#[test]
+fn a_fill_in_a_kernel_follows_updates_until_it_grows() {
+    const ALL: usize = 1 << 15;
+    let bench = Bench::new();
+    let x = bench.buffer(&[0; ALL]);
+    let source = "kernel void add(global uint *x, uint by) { x[get_global_id(0)] += by; }";
+    let add = ProgramBuilder::new(&bench.queue).source(source).unwrap().kernel("add").unwrap();
+    let graph = bench.graph();
+    let fill = graph.fill(&x.slice(..8).unwrap(), 3_u32).add().unwrap();
+    // SAFETY: each work-item touches its own element.
+    unsafe { graph.kernel(&add).read_write(&x).arg(10_u32).range(64).add() }.unwrap();
+    let executable = graph.finalize(Finalize::new().updatable().fuse(Fuse::Now)).unwrap();
+    assert_eq!(executable.report().fused.iter().map(|of| of.nodes.len()).sum::<usize>(), 2, "{}", executable.report());
+    let mut expected = vec![0_u32; ALL];
+    for (bytes, pattern, is_fused) in [(0..8, 3, true), (0..8, 5, true), (8..16, 7, true), (0..ALL, 9, false)] {
+        graph.fill(&x.slice(bytes.clone()).unwrap(), pattern).replace(fill).unwrap();
+        executable.update(&fill).unwrap();
+        let report = executable.report();
+        assert!(is_fused || report.fusing != FusingState::Taken, "{report}");
+        executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+        expected[bytes].fill(pattern);
+        expected[..64].iter_mut().for_each(|x| *x += 10);
+        assert_eq!(bench.content(&x), expected);
+    }
+}

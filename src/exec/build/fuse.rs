@@ -49,12 +49,14 @@ pub(in crate::exec) struct Shares {
     /// By node and need of its piece.
     of: FxHashMap<(NodeId, u32), u32>,
     last: u32,
+    /// Whether updates are to come.
+    are_for_updates: bool,
 }
 
 impl Shares {
     /// Arguments of one parameter are one, and are apart from all others. `planned` says which planned node a node of the graph is.
     pub(in crate::exec) fn of_parameters(graph: &Tables, planned: impl Fn(NodeId) -> Option<NodeId>) -> Self {
-        let mut this = Self::default();
+        let mut this = Self { are_for_updates: true, ..Self::default() };
         let mut known: FxHashMap<usize, u32> = FxHashMap::default();
         let mut near = 0;
         for node in graph.ir.ids().filter(|_| !graph.bindings.is_empty()) {
@@ -286,9 +288,7 @@ impl<'a> Fusing<'a> {
                 Err(why) => say(node, why),
             }
         }
-        this.add_transfers(most_items(form), |this, node| {
-            in_loops.contains(&node) && !this.turning.contains_key(&this.flows.of(node))
-        });
+        this.add_transfers(|this, node| in_loops.contains(&node) && !this.turning.contains_key(&this.flows.of(node)));
         this
     }
 

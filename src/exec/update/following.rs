@@ -368,6 +368,9 @@ fn change(
         let transfer = Transfer::of(main, *node).filter(|_| launch.is_transfer);
         let transfer =
             transfer.ok_or_else(|| unfit("a fill or copy to one that is not of whole words in plain buffers"))?;
+        if !plan.layout.form.is_some_and(|form| transfer.fits(form)) {
+            return Err(unfit("a fill or copy to a larger one than a kernel does well"));
+        }
         let range = transfer.range();
         for (place, size) in launch.range.iter().flatten().zip(range.as_flattened()) {
             let size = *size as u32;
@@ -384,7 +387,7 @@ fn change(
             give(*slot, New::Bytes(&transfer.number.to_ne_bytes()))?;
         }
         if laid.turns && changed.memory {
-            return Err(unfit("the memory of a loop whose turns a kernel does"));
+            return Err(unfit("the memory, or the place in it, of a loop whose turns a kernel does"));
         }
         return Ok(laid.depends_on_memory && changed.memory);
     };
@@ -426,7 +429,7 @@ fn change(
         }
     }
     if laid.turns && changed.memory {
-        return Err(unfit("the memory of a loop whose turns a kernel does"));
+        return Err(unfit("the memory, or the place in it, of a loop whose turns a kernel does"));
     }
     let depends = laid.each_item || laid.depends_on_memory;
     Ok(depends && (changed.memory || changed.promise || changed.grid.is_some()))

@@ -4,12 +4,12 @@ use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-use super::Fusing;
+use super::{Fusing, most_in_turn};
 use crate::command::{Command, Location};
 use crate::graph::Tables;
 use crate::ir::{NodeId, ViewId, ViewKind};
 use crate::lower::{BYTES, Need, Piece, Pointer};
-use crate::opencl_c::fused::{COPY, FILL};
+use crate::opencl_c::fused::{COPY, FILL, Form};
 
 /// A fill or a copy as a launch.
 pub(in crate::exec) struct Transfer {
@@ -50,13 +50,14 @@ impl Transfer {
         }
     }
 
-    pub(in crate::exec) fn items(&self) -> usize {
-        self.words as usize
+    /// Returns whether it takes less time in a kernel than as a command.
+    pub(in crate::exec) fn fits(&self, form: Form) -> bool {
+        u64::from(self.words) <= most_in_turn(form)
     }
 
     /// Returns offset, global size and local size.
     pub(in crate::exec) fn range(&self) -> [[usize; 3]; 3] {
-        [[self.first as usize, 0, 0], [self.items(), 1, 1], [1; 3]]
+        [[self.first as usize, 0, 0], [self.words as usize, 1, 1], [1; 3]]
     }
 
     /// Returns its memory, which is touched byte by byte.
@@ -74,38 +75,52 @@ fn one_word(pattern: &[u8]) -> Option<u32> {
 }
 
 impl Fusing<'_> {
-    /// Adds fills and copies that a launch waits for, or that wait for one: they may be in its kernel.
-    pub(super) fn add_transfers(&mut self, most: u64, is_left: impl Fn(&Self, NodeId) -> bool) {
+    /// Adds fills and copies that a launch waits for, or that wait for one, or for one another: they may be in its kernel.
+    pub(super) fn add_transfers(&mut self, is_left: impl Fn(&Self, NodeId) -> bool) {
         let ir = &self.tables.ir;
-        let launches: FxHashMap<NodeId, usize> =
+        let mut programs: FxHashMap<NodeId, usize> =
             self.pieces.iter().map(|(node, piece)| (*node, piece.program)).collect();
-        for node in ir.ids() {
-            let Some(transfer) = Transfer::of(self.tables, node).filter(|of| of.words > 0) else { continue };
-            if u64::from(transfer.words) > most || is_left(self, node) {
+        let of = |node| Some((node, Transfer::of(self.tables, node).filter(|of| of.words > 0 && of.fits(self.form))?));
+        let all: Vec<(NodeId, Transfer)> = ir.ids().filter_map(of).filter(|(node, _)| !is_left(self, *node)).collect();
+        // Of a row of them, those behind a launch are found first, and then those before one.
+        for (node, transfer) in all.iter().chain(all.iter().rev()) {
+            let node = *node;
+            if programs.contains_key(&node) {
                 continue;
             }
             let beside = ir.topology.succs(node).chain(ir.topology.preds(node));
             let mut beside = beside.filter(|other| self.flows.are_one(node, *other));
-            let Some(program) = beside.find_map(|other| launches.get(&other).copied()) else { continue };
-            let number = self.number_of("uint".to_owned()) as usize;
-            let mut needs: Vec<Need> = transfer.memory.iter().copied().map(Need::Memory).collect();
-            needs.push(Need::Value(number, transfer.number.to_ne_bytes().to_vec()));
-            let range = transfer.range();
-            let sizes = range.as_flattened().iter().map(|size| *size as u32);
-            let all = needs.len();
-            let mut shares: Vec<u32> = (0..all).map(|need| self.shares.get(node, need)).collect();
-            for (at, size) in sizes.enumerate().filter(|(_, size)| *size > 1) {
-                needs.push(Need::Size(size));
-                shares.push(self.shares.get(node, all + at));
-            }
-            let pointers = transfer.pointers().collect();
-            let turns = self.turning.contains_key(&self.flows.of(node));
-            let piece =
-                Piece { program, needs, shares, pointers, in_turn: true, each_item: None, turns, launch: false };
+            let Some(program) = beside.find_map(|other| programs.get(&other).copied()) else { continue };
+            programs.insert(node, program);
+            let piece = self.piece_of_transfer(node, program, transfer);
             self.pieces.insert(node, piece);
         }
     }
+
+    fn piece_of_transfer(&mut self, node: NodeId, program: usize, transfer: &Transfer) -> Piece {
+        let number = self.number_of("uint".to_owned()) as usize;
+        let mut needs: Vec<Need> = transfer.memory.iter().copied().map(Need::Memory).collect();
+        let mut shares: Vec<u32> = (0..needs.len()).map(|need| self.shares.get(node, need)).collect();
+        // Numbers that are equal only by chance would keep updates from being followed.
+        let own = |need: usize| match self.shares.get(node, need) {
+            0 if self.shares.are_for_updates => OWN | node.0,
+            share => share,
+        };
+        shares.push(own(needs.len()));
+        needs.push(Need::Value(number, transfer.number.to_ne_bytes().to_vec()));
+        let all = needs.len();
+        for (at, size) in transfer.range().as_flattened().iter().enumerate().filter(|(_, size)| **size > 1) {
+            needs.push(Need::Size(*size as u32));
+            shares.push(own(all + at));
+        }
+        let pointers = transfer.pointers().collect();
+        let turns = self.turning.contains_key(&self.flows.of(node));
+        Piece { program, needs, shares, pointers, in_turn: true, each_item: None, turns, launch: false }
+    }
 }
+
+/// What marks the shares of fills and copies; parameters do not come so far.
+const OWN: u32 = 1 << 31;
 
 #[cfg(test)]
 mod tests {
