@@ -43,6 +43,20 @@ enum Step {
     Repeat(u64, Vec<Step>),
 }
 
+/// Steps that a fused kernel can do.
+fn plain(rng: &mut Rng) -> Vec<Step> {
+    let step = |rng: &mut Rng| {
+        let (b, other) = (rng.usize(..BUFFERS), rng.usize(1..BUFFERS));
+        match rng.usize(..4) {
+            0 => Step::Fill(b, rng.u32(..4)),
+            1 => Step::Stir(b),
+            2 => Step::Add(b, (b + other) % BUFFERS),
+            _ => Step::Copy(b, (b + other) % BUFFERS),
+        }
+    };
+    (0..rng.usize(..4)).map(|_| step(rng)).collect()
+}
+
 fn program(rng: &mut Rng, depth: usize) -> Vec<Step> {
     let buffer = |rng: &mut Rng| rng.usize(..BUFFERS);
     let count = rng.usize(1..=if depth == 0 { 7 } else { 4 });
@@ -74,7 +88,7 @@ fn program(rng: &mut Rng, depth: usize) -> Vec<Step> {
                     Step::Switch(b, (0..cases).map(|_| deep(rng)).collect())
                 }
                 11 | 12 => {
-                    let mut body = deep(rng);
+                    let mut body = if rng.bool() { plain(rng) } else { deep(rng) };
                     body.push(Step::CountDown(b));
                     Step::While(b, body, rng.bool())
                 }
@@ -398,14 +412,19 @@ fn bodies_of(step: &mut Step) -> Vec<&mut Vec<Step>> {
     }
 }
 
-/// Runs a program several times, with updates and a submission that is cancelled in between. Returns how many loops went ahead, and how
-/// many updates changed something and were refused.
-fn check(bench: &Bench, mut steps: Vec<Step>, path: Path, updatable: bool, rng: &mut Rng) -> [usize; 3] {
-    let loops = [Loops::Auto, Loops::HostDecided, Loops::Ahead, Loops::Ahead][rng.usize(..4)];
+/// Runs a program several times, with updates and a submission that is cancelled in between. Returns how many loops went ahead, how
+/// many updates changed something and were refused, and of how many loops a kernel did the turns.
+fn check(
+    bench: &Bench,
+    mut steps: Vec<Step>,
+    path: Path,
+    (updatable, fused): (bool, bool),
+    rng: &mut Rng,
+) -> [usize; 4] {
+    let loops = [Loops::Auto, Loops::HostDecided, Loops::Ahead, Loops::Ahead][if fused { 0 } else { rng.usize(..4) }];
     let options = Finalize::new().path(path).loops(loops);
     let options = if updatable { options.updatable() } else { options };
-    // Building takes most of the time, so few are fused.
-    let options = if rng.usize(..8) == 0 { options.fuse(Fuse::Now) } else { options };
+    let options = if fused { options.fuse(Fuse::Now) } else { options };
     let kernels = ["stir", "add", "count_down"].map(|name| bench.kernel(name));
     let buffers: Vec<Buffer<u32>> = (0..BUFFERS).map(|_| bench.buffer(&[0; LEN])).collect();
     let (queue, sum) = (bench.another_queue(false), Arc::new(AtomicU64::new(0)));
@@ -427,8 +446,10 @@ fn check(bench: &Bench, mut steps: Vec<Step>, path: Path, updatable: bool, rng: 
         }
         program.round(&steps, rng);
     }
-    let ahead = program.executable.report().loops.iter().filter(|of| of.ahead == Some(true)).count();
-    [ahead, updates[0], updates[1]]
+    let report = program.executable.report();
+    let ahead = report.loops.iter().filter(|of| of.ahead == Some(true)).count();
+    let on_device = report.loops.iter().filter(|of| of.on_device).count();
+    [ahead, updates[0], updates[1], on_device]
 }
 
 struct Program<'a> {
@@ -523,14 +544,22 @@ fn random_programs_do_the_same_as_a_plain_program() {
     let seed = std::env::var("CLGRAPH_TEST_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
     println!("CLGRAPH_TEST_SEED={seed}");
     let (bench, mut rng) = (Bench::new(), Rng::with_seed(seed));
-    let mut seen = [0; 3];
+    let mut seen = [0; 4];
     for _ in 0..count {
-        let steps = program(&mut rng, 0);
+        let mut steps = program(&mut rng, 0);
+        // Building takes most of the time, so few are fused.
+        let fused = rng.usize(..6) == 0;
+        if fused {
+            let (b, mut body) = (rng.usize(..BUFFERS), plain(&mut rng));
+            body.push(Step::CountDown(b));
+            steps.push(Step::While(b, body, rng.bool()));
+        }
         let path = [Path::Auto, Path::Native, Path::Replay, Path::Queues, Path::Gated][rng.usize(..5)];
-        let more = check(&bench, steps, path, rng.bool(), &mut rng);
+        let more = check(&bench, steps, path, (rng.bool(), fused), &mut rng);
         seen.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
     }
-    let [ahead, changes, refusals] = seen;
+    let [ahead, changes, refusals, on_device] = seen;
+    assert!(on_device > 0 || count < 40, "no kernel did the turns of a loop of {count} programs");
     assert!(ahead > count / 20, "only {ahead} loops of {count} programs went ahead");
     assert!(changes - refusals > count / 2, "{changes} updates of {count} programs, and {refusals} of them refused");
 }

@@ -374,13 +374,14 @@ fn updates_reach_loops_on_the_device() {
     assert_eq!(run(30), (30, true, 1 + 30 * 7));
     graph.repeat_while(&condition, &inside).at_most(20).replace(&node).unwrap();
     executable.update(&node).unwrap();
+    assert!(is_on_device(&executable), "{}", executable.report());
     assert_eq!(run(30), (20, false, 1 + 20 * 7));
     assert_eq!(run(20), (20, true, 1 + 20 * 7));
     // Another place of the condition: it is never zero.
     graph.repeat_while(&turns.left.slice(1..2).unwrap(), &inside).at_most(20).replace(&node).unwrap();
     executable.update(&node).unwrap();
+    assert!(!is_on_device(&executable), "{}", executable.report());
     assert_eq!(run(3), (20, false, 1 + 20 * 7));
-    assert_eq!(executable.report().fusing != FusingState::Taken, !is_on_device(&executable));
 }
 
 /// Rule Z7: an automatic executable comes to it, and its results stay the same.
@@ -397,8 +398,10 @@ fn an_automatic_executable_comes_to_it() {
         let run = executable.submit(&turns.bench.queue).unwrap();
         run.wait_for(LONG).unwrap();
         assert_eq!((run.turns(&node).unwrap(), turns.content()[0][0]), (200, 0));
-        if matches!(executable.report().fusing, FusingState::Taken | FusingState::NotFaster) {
-            return;
+        match executable.report().fusing {
+            FusingState::Taken => return assert!(is_on_device(&executable), "{}", executable.report()),
+            FusingState::NotFaster => return,
+            _ => {}
         }
     }
     panic!("{}", executable.report());

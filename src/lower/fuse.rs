@@ -266,6 +266,8 @@ fn order<'a>(
     kinds: impl Fn(NodeId) -> Kind<'a>,
 ) -> Vec<NodeId> {
     let inside = |node: &NodeId| flows.of(*node) == number;
+    // Fills and copies come early: so they do not divide launches that each work-item does on its own.
+    let is_launch = |node: NodeId| !matches!(kinds(node), Kind::Fits(_, fit) if !fit.piece.launch);
     let first = nodes.first().map_or(0, |node| node.index());
     let mut blocked = vec![0_usize; nodes.last().map_or(0, |node| node.index() + 1 - first)];
     let (mut others, mut fitting, mut ordering) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
@@ -310,7 +312,7 @@ fn order<'a>(
                     node
                 } else if let Some((_, node)) = ordering.pop_first() {
                     node
-                } else if let Some(found) = fitting.iter().min_by_key(|(_, node)| *node).copied() {
+                } else if let Some(found) = fitting.iter().min_by_key(|(_, node)| (is_launch(*node), *node)).copied() {
                     fitting.remove(&found);
                     group = Some(found.0);
                     found.1

@@ -359,6 +359,21 @@ fn a_condition_is_written_as_a_word() {
     assert!(!otherwise(Some(6), view, size..size + 4));
 }
 
+/// A fill comes before launches that each work-item does on its own, and does not divide them.
+#[test]
+fn fills_do_not_divide_launches_on_their_own() {
+    let mut graph = Written::new(2);
+    let first = graph.launch_each(1, &[(0, Mode::ReadWrite, 4)], &[]).unwrap();
+    let fill = graph.launch(1, 1, &[]);
+    graph.pieces.get_mut(&NodeId(fill)).unwrap().launch = false;
+    let mut all = vec![first];
+    for _ in 0..4 {
+        let after = [*all.last().unwrap(), fill];
+        all.push(graph.launch_each(1, &[(0, Mode::ReadWrite, 4)], &after).unwrap());
+    }
+    assert_eq!(graph.launches(1024), [all]);
+}
+
 /// Rules Z1, Z8: launches that touch the same bytes by several types are not one kernel, in which a compiler may change their order.
 #[test]
 fn types_divide() {

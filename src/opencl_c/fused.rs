@@ -33,7 +33,8 @@
 //! }
 //! ```
 //!
-//! There are straight lines and such loops only: some compilers get calls under conditions wrong.
+//! There are straight lines and such loops only: some compilers get calls wrong that some work-items make and others do not, and PoCL those
+//! under any condition if there is a barrier. All work-items see the same number of turns, and on PoCL there is no barrier.
 
 mod each_item;
 mod rolled;

@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::fused::{Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, each_item, fused};
+use super::fused::{COPY, Dialect, FILL, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, each_item, fused};
 use super::source::{NotItem, ParamKind, Source};
 use super::unreadable::Unreadable;
 
@@ -452,8 +452,10 @@ fn own_words_cannot_be_macros() {
     let text = "kernel void f(global int *a) { a[get_global_id(0)] = 1; }";
     let range = [[FusedArg::Number(0); 3], [FusedArg::Number(1); 3], [FusedArg::Number(1); 3]];
     for form in [Form::OneItem, Form::OneGroup] {
-        let launches = vec![launch("f", &[0], 1, range), launch("f", &[0], 3, range)];
-        let kernel = FusedKernel { params: vec![FusedParam::Memory], launches, turns: true };
+        let own = [launch(FILL, &[0, 1], 1, range), launch(COPY, &[0, 0, 1], 1, range)];
+        let launches = [launch("f", &[0], 1, range), launch("f", &[0], 3, range)].into_iter().chain(own).collect();
+        let params = vec![FusedParam::Memory, FusedParam::Value("uint".to_owned(), 4)];
+        let kernel = FusedKernel { params, launches, turns: true };
         let all = fused(text, &read(text), Dialect { form, size_beyond: 1, vectorizes: true }, &[kernel], true)
             .replace(text, "");
         let tokens = super::tokens::split(&all).unwrap();

@@ -90,7 +90,8 @@ pub enum WhyNotFused {
     },
     /// The executable profiles.
     Profiled,
-    /// It is in the body of a loop with a condition, whose turns can go ahead of the condition.
+    /// It is in the body of a loop with a condition, and no kernel can do the turns: the body has other commands, or the condition is not
+    /// in plain memory, or another way is asked for. Turns that go ahead of the condition save more then.
     InLoop,
     /// It has too many work-items, or none. [`KernelNode::elementwise`](crate::KernelNode::elementwise) allows any number.
     Size {
@@ -134,7 +135,7 @@ impl fmt::Display for WhyNotFused {
             Self::Updatable => f.write_str("the executable can be updated, and is not replayed"),
             Self::Update { change } => write!(f, "an update has changed {change}"),
             Self::Profiled => f.write_str("each command is timed"),
-            Self::InLoop => f.write_str("it is in the body of a loop with a condition"),
+            Self::InLoop => f.write_str("it is in the body of a loop with a condition, whose turns no kernel can do"),
             Self::Size { items } => write!(f, "{items} work-items are too many, or none"),
             Self::Range => f.write_str("its range has an offset or a size beyond 32 bits"),
             Self::Divided { kernel } => {

@@ -12,7 +12,7 @@ pub struct LoopReport {
     pub node: usize,
     /// How many turns it has. None if a condition ends it.
     pub turns: Option<u64>,
-    /// Why the host begins each turn. None if a loop with a condition can have turns that are enqueued before their condition is
+    /// Why the host begins each turn. None if a fused kernel does the turns, if a loop with a condition can have turns that are enqueued before their condition is
     /// known, and if another is unrolled: its turns are commands like all others. Updates can change it.
     pub host_decided: Option<HostDecided>,
     /// Whether turns are enqueued before their condition is known. None if that is not measured yet. It changes as submissions

@@ -61,7 +61,7 @@ pub struct Report {
     pub host_nodes: Vec<HostNodeReport>,
     /// The loops, also those inside bodies and sub-graphs, and how they run.
     pub loops: Vec<LoopReport>,
-    /// The launches that one kernel does together, and how ([`Finalize::fuse`](crate::Finalize::fuse)).
+    /// The launches, fills and copies that one kernel does together, and how ([`Finalize::fuse`](crate::Finalize::fuse)).
     pub fused: Vec<FusedReport>,
     /// The launches that are not fused although the program asks for it, and why.
     pub not_fused: Vec<NotFusedReport>,

@@ -180,7 +180,7 @@ impl Graph {
         report.memory = placed.unwrap_or_else(|| arena::report(&plan.layout, &flat));
         report.loops = rolled.reports(&flat, &values, &host_decided);
         // The kernels of a loop that can go ahead have objects of their own.
-        if report.loops.iter().any(|of| of.turns.is_none() && of.host_decided.is_none()) {
+        if report.loops.iter().any(|of| of.turns.is_none() && of.host_decided.is_none() && !of.on_device) {
             report.kernel_objects = values.objects.count();
         }
         let tables = &flat.tables;
@@ -254,7 +254,7 @@ impl Graph {
         if let Some((folder, dot, text)) = dump {
             dump::write(&folder, &fixed.report, Some(&dot), &text)?;
         }
-        // Fewer launches have nothing to gain, and what is fixed is not changed.
+        // Fewer launches have nothing to gain, unless a loop launches them again and again; and what is fixed is not changed.
         let launches = fixed.plan.steps.iter().filter(|step| step.object.is_some()).take(2).count();
         let is_small = launches < 2 && fixed.report.loops.iter().all(|of| of.turns.is_some());
         let may_fuse = !options.profiling && !fixed.plan.only_recorded;

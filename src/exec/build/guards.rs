@@ -2,7 +2,7 @@
 //!
 //! In the body of such a loop each kernel is a guarded one, which runs only if the loop still goes on, whoever decides the turn.
 //! If the host decides, the guard is open. Nothing here is an error: a loop that cannot go ahead is decided by the host, and the
-//! report says why.
+//! report says why. Loops whose turns a kernel does are listed here too (`device_loops.rs`).
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};

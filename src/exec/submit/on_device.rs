@@ -1,5 +1,6 @@
-//! A loop whose turns a kernel does. The host launches it, and reads whether the loop goes on: how many turns a launch does at most
-//! is bounded, so that a submission can be cancelled, and no launch takes so long that a driver ends it.
+//! A loop whose turns a kernel does. The host launches it, and reads whether the loop goes on. A launch does so many turns at most as
+//! take some time by what is known ([`LaunchPace`](crate::exec::tune::pace::LaunchPace)): so a submission can be cancelled, and drivers that
+//! end kernels after a time do not end it, unless turns suddenly take much longer.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -120,9 +120,9 @@ pub(in crate::exec) struct LaunchPace {
     last: Option<(u32, u64)>,
 }
 
-/// The turns of the first launch.
-const FIRST_LAUNCH: u32 = 16;
-/// A launch may have so many times as many turns as the one before.
+/// The first launch has one turn, because nobody knows what a turn takes. The next ones may have so many more, and then so many times as
+/// many as the one before.
+const SECOND_LAUNCH: u32 = 16;
 const MORE: u32 = 8;
 /// The most turns of a launch. More would save little; and turns may take much longer from one to the next.
 const MOST_IN_LAUNCH: u32 = 1024;
@@ -132,13 +132,14 @@ const LAUNCH: u64 = 50_000_000;
 impl LaunchPace {
     /// Returns how many turns the next launch does at most.
     pub(in crate::exec) fn next(&self) -> u32 {
-        let Some((turns, nanos)) = self.last else { return FIRST_LAUNCH };
+        let Some((turns, nanos)) = self.last else { return 1 };
         let fit = u64::from(turns).saturating_mul(LAUNCH) / nanos.max(1);
-        let more = turns.saturating_mul(MORE).clamp(FIRST_LAUNCH, MOST_IN_LAUNCH);
+        let more = turns.saturating_mul(MORE).clamp(SECOND_LAUNCH, MOST_IN_LAUNCH);
         u32::try_from(fit).unwrap_or(u32::MAX).clamp(1, more)
     }
 
-    /// A launch did so many turns, in so many nanoseconds.
+    /// A launch did so many turns, in so many nanoseconds. The first one of a submission has the time of what was before it too, so the
+    /// next one may be too short; the one after that is not.
     pub(in crate::exec) fn launch(&mut self, turns: u32, nanos: u64) {
         if turns > 0 {
             self.last = Some((turns, nanos));
@@ -149,7 +150,7 @@ impl LaunchPace {
 #[cfg(test)]
 mod tests {
     use super::{
-        AGAIN, BATCHES, FIRST, FIRST_LAUNCH, HOST_TURNS, LAUNCH, LaunchPace, MORE, MOST, MOST_IN_LAUNCH, Pace,
+        AGAIN, BATCHES, FIRST, HOST_TURNS, LAUNCH, LaunchPace, MORE, MOST, MOST_IN_LAUNCH, Pace, SECOND_LAUNCH,
     };
 
     /// Runs a loop, and returns the batches: 0 is a turn of the host's.
@@ -250,8 +251,9 @@ mod tests {
             pace.launch(done, u64::from(done) * nanos);
             next
         };
-        assert_eq!(run(100, u32::MAX), FIRST_LAUNCH);
-        assert_eq!(run(100, u32::MAX), FIRST_LAUNCH * MORE);
+        assert_eq!(run(100, u32::MAX), 1);
+        assert_eq!(run(100, u32::MAX), SECOND_LAUNCH);
+        assert_eq!(run(100, u32::MAX), SECOND_LAUNCH * MORE);
         assert_eq!(run(100, u32::MAX), MOST_IN_LAUNCH);
         assert_eq!(run(100, 0), MOST_IN_LAUNCH);
         // A short loop says how long turns take now.
@@ -260,6 +262,6 @@ mod tests {
         // One turn takes more than the time of a launch.
         assert_eq!(run(2 * LAUNCH, 1), 1);
         assert_eq!(run(100, u32::MAX), 1);
-        assert_eq!(run(100, u32::MAX), FIRST_LAUNCH);
+        assert_eq!(run(100, u32::MAX), SECOND_LAUNCH);
     }
 }

@@ -78,13 +78,16 @@ impl Typed {
         (space, Self { bytes, element: pointer.element, writes })
     }
 
+    fn is_apart(&self, other: &Self) -> bool {
+        self.bytes.end <= other.bytes.start || other.bytes.end <= self.bytes.start
+    }
+
     /// Returns whether one kernel may do both. Compilers take it that accesses by different types are not to the same bytes: so they may
     /// change the order of accesses that two kernels would do one after the other.
     fn fits(&self, other: &Self) -> bool {
-        let apart = self.bytes.end <= other.bytes.start || other.bytes.end <= self.bytes.start;
         let is_bytes = [self.element, other.element].contains(&Some(BYTES));
         let is_one = self.element.is_some() && self.element == other.element;
-        apart || is_bytes || is_one || !(self.writes || other.writes)
+        self.is_apart(other) || is_bytes || is_one || !(self.writes || other.writes)
     }
 }
 
@@ -103,6 +106,7 @@ pub(crate) fn writes_otherwise(
     pointers.iter().any(|pointer| {
         let (of, typed) = Typed::of(ir, node, pointer);
         let is_same = ir.views[pointer.to.index()].is_sub_buffer() == ir.views[view.index()].is_sub_buffer();
-        of == space && !(is_same && typed.element.is_some_and(&is_word)) && !word.fits(&typed)
+        let is_seen = is_same && typed.element.is_some_and(&is_word);
+        of == space && typed.writes && !word.is_apart(&typed) && !is_seen
     })
 }

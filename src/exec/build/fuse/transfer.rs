@@ -25,7 +25,8 @@ pub(in crate::exec) struct Transfer {
 const WORD: usize = size_of::<u32>();
 
 impl Transfer {
-    /// Returns a fill or a copy as a launch; None if it is no such command, or if it is not of whole words in plain buffers.
+    /// Returns a fill or a copy as a launch; None if it is no such command, or if it is not of whole words in plain buffers, which
+    /// numbers of 32 bits can count.
     pub(in crate::exec) fn of(tables: &Tables, node: NodeId) -> Option<Self> {
         let ir = &tables.ir;
         let word = |at: usize| at.is_multiple_of(WORD).then(|| u32::try_from(at / WORD).ok())?;
@@ -38,13 +39,15 @@ impl Transfer {
         match ir.command(node) {
             Command::Fill { dst: Location { mem, offset }, size, pattern, area: None } => {
                 let number = one_word(ir.bytes(*pattern))?;
-                let memory = smallvec![plain(*mem, CL_MEM_READ_ONLY)?];
-                Some(Self { kernel: FILL, memory, number, first: word(*offset)?, words: word(*size)? })
+                let (memory, first, words) = (smallvec![plain(*mem, CL_MEM_READ_ONLY)?], word(*offset)?, word(*size)?);
+                first.checked_add(words)?;
+                Some(Self { kernel: FILL, memory, number, first, words })
             }
             Command::Copy { src, dst, size } => {
                 let memory = smallvec![plain(src.mem, CL_MEM_WRITE_ONLY)?, plain(dst.mem, CL_MEM_READ_ONLY)?];
-                let (from, first) = (word(src.offset)?, word(dst.offset)?);
-                Some(Self { kernel: COPY, memory, number: from.wrapping_sub(first), first, words: word(*size)? })
+                let (from, first, words) = (word(src.offset)?, word(dst.offset)?, word(*size)?);
+                from.checked_add(words).and(first.checked_add(words))?;
+                Some(Self { kernel: COPY, memory, number: from.wrapping_sub(first), first, words })
             }
             _ => None,
         }
@@ -75,13 +78,18 @@ fn one_word(pattern: &[u8]) -> Option<u32> {
 }
 
 impl Fusing<'_> {
-    /// Adds fills and copies that a launch waits for, or that wait for one, or for one another: they may be in its kernel.
+    /// Adds fills and copies that a launch waits for, or that wait for one, or for one another: they may be in its kernel. In the body of
+    /// a loop whose turns a kernel may do, they need not.
     pub(super) fn add_transfers(&mut self, is_left: impl Fn(&Self, NodeId) -> bool) {
         let ir = &self.tables.ir;
         let mut programs: FxHashMap<NodeId, usize> =
             self.pieces.iter().map(|(node, piece)| (*node, piece.program)).collect();
         let of = |node| Some((node, Transfer::of(self.tables, node).filter(|of| of.words > 0 && of.fits(self.form))?));
         let all: Vec<(NodeId, Transfer)> = ir.ids().filter_map(of).filter(|(node, _)| !is_left(self, *node)).collect();
+        // One of the programs of a body, if it has several: then it is no chain anyway.
+        let in_turning = programs.iter().map(|(node, program)| (self.flows.of(*node), *program));
+        let of_loops: FxHashMap<usize, usize> =
+            in_turning.filter(|(flow, _)| self.turning.contains_key(flow)).collect();
         // Of a row of them, those behind a launch are found first, and then those before one.
         for (node, transfer) in all.iter().chain(all.iter().rev()) {
             let node = *node;
@@ -90,7 +98,11 @@ impl Fusing<'_> {
             }
             let beside = ir.topology.succs(node).chain(ir.topology.preds(node));
             let mut beside = beside.filter(|other| self.flows.are_one(node, *other));
-            let Some(program) = beside.find_map(|other| programs.get(&other).copied()) else { continue };
+            let flow = self.flows.of(node);
+            let of_loop = || of_loops.get(&flow).copied();
+            let Some(program) = beside.find_map(|other| programs.get(&other).copied()).or_else(of_loop) else {
+                continue;
+            };
             programs.insert(node, program);
             let piece = self.piece_of_transfer(node, program, transfer);
             self.pieces.insert(node, piece);
@@ -103,7 +115,7 @@ impl Fusing<'_> {
         let mut shares: Vec<u32> = (0..needs.len()).map(|need| self.shares.get(node, need)).collect();
         // Numbers that are equal only by chance would keep updates from being followed.
         let own = |need: usize| match self.shares.get(node, need) {
-            0 if self.shares.are_for_updates => OWN | node.0,
+            0 if self.shares.are_for_updates => OWN | node.0.wrapping_mul(MOST_NEEDS).wrapping_add(need as u32),
             share => share,
         };
         shares.push(own(needs.len()));
@@ -119,8 +131,12 @@ impl Fusing<'_> {
     }
 }
 
-/// What marks the shares of fills and copies; parameters do not come so far.
+/// Shares with this bit are those of fills and copies: parameters are counted from 1, and are fewer.
 const OWN: u32 = 1 << 31;
+
+/// The most arguments and sizes of a fill or copy: two buffers, a number and a range. Two nodes may have one share in a graph of more than
+/// 2^27 nodes: then an update may tear a form, which is built again.
+const MOST_NEEDS: u32 = 16;
 
 #[cfg(test)]
 mod tests {
