@@ -104,6 +104,8 @@ impl Flat {
         let mut tables = (*self.tables).clone();
         let mut commands = Vec::with_capacity(built.len());
         let mut labels = Vec::with_capacity(built.len());
+        // Made if a kernel has a state.
+        let mut index = None;
         for (chain, built) in chains.chains.iter().zip(built) {
             let Some(FusedChain { kernel, grid, label, turns }) = built else {
                 commands.push(None);
@@ -121,12 +123,12 @@ impl Flat {
             // Whether it runs the launches.
             args.push(Arg::Value(tables.ir.push_bytes(&1_u32.to_ne_bytes())?));
             if let Some((state, condition)) = turns {
-                let index = (condition.offset / size_of::<u32>()) as u64;
-                let mut index_of = Index::of(&tables);
-                let view = Writer { tables: &mut tables, index: &mut index_of }.view(&state);
+                let index = index.get_or_insert_with(|| Index::of(&tables));
+                let view = Writer { tables: &mut tables, index }.view(&state);
                 args.extend([Arg::Memory(view), Arg::Memory(condition.mem)]);
-                args.push(Arg::Value(tables.ir.push_bytes(&index.to_ne_bytes())?));
-                tables.turning.push((KernelId(tables.kernels.len() as u32), state));
+                let word = (condition.offset / size_of::<u32>()) as u64;
+                args.push(Arg::Value(tables.ir.push_bytes(&word.to_ne_bytes())?));
+                tables.turning.insert(KernelId(tables.kernels.len() as u32), state);
             }
             let args = tables.ir.push_args(args.into_iter())?;
             let id = KernelId(tables.kernels.len() as u32);

@@ -54,7 +54,7 @@ pub(crate) struct Tables {
     /// Whether some launch was declared to write an argument that is `const`. It may be gone.
     pub(crate) has_written_const: bool,
     /// The kernels that do the turns of the loop whose body they are, and their states.
-    pub(crate) turning: Vec<(KernelId, Mem)>,
+    pub(crate) turning: FxHashMap<KernelId, Mem>,
     /// The memory that an executable has placed for the allocations of its graph, by allocation and byte. `Some` only
     /// in an executable that can be updated or whose graph owns memory; `None` in a graph.
     pub(crate) placed: Option<Arc<FxHashMap<(AllocId, usize), ViewId>>>,

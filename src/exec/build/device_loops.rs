@@ -35,8 +35,7 @@ impl DeviceLoop {
                 Command::Kernel { kernel, .. } => Some(*kernel),
                 _ => None,
             })?;
-            let (_, state) = tables.turning.iter().find(|(of, _)| *of == kernel)?;
-            Some(Self { flow, state: state.clone(), pace: Mutex::default() })
+            Some(Self { flow, state: tables.turning.get(&kernel)?.clone(), pace: Mutex::default() })
         };
         let mut all: Vec<Self> =
             if tables.turning.is_empty() { Vec::new() } else { tables.ir.ids().filter_map(of).collect() };
