@@ -9,7 +9,7 @@ const HEADER: &str = include_str!("../../kernels-cl/device_global.h");
 /// How a program holds a device global.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// A pointer in a program-scope variable.
+    /// A pointer in [`POINTERS`], a program-scope variable.
     Pointer,
     /// A pointer that is an argument after the arguments of the kernel.
     Argument,
@@ -37,11 +37,15 @@ pub(crate) fn hidden(parameter: &str) -> Option<&str> {
     parameter.strip_prefix(PARAMETER)
 }
 
-/// Returns the name of the program-scope variable that is the device global or points to it.
-pub(crate) fn variable(c_name: &str, form: Form) -> String {
-    let what = if form == Form::Variable { "variable" } else { "pointer" };
-    format!("clgraph_{what}_{c_name}")
+/// Returns the name of the program-scope variable that is the device global.
+pub(crate) fn variable(c_name: &str) -> String {
+    format!("clgraph_variable_{c_name}")
 }
+
+/// The name of the program-scope variable that has all the program's pointers to device globals, in the order of [`pointers`]. It is
+/// one variable, because a driver may place several in another order in each process, and run what another process compiled
+/// (PoCL 6.0: see `docs/drivers.md`).
+pub(crate) const POINTERS: &str = "clgraph_pointers";
 
 /// The prefix of the names of clgraph's own kernels.
 const OWN: &str = "clgraph_globals";
@@ -53,7 +57,7 @@ pub(crate) fn marker(globals: &[Named<'_>]) -> String {
     let mut name = OWN.to_owned();
     for Named { c_name, form, .. } in sorted(globals) {
         let form = match form {
-            Form::Pointer => 'p',
+            Form::Pointer => 'm',
             Form::Argument => 'a',
             Form::Variable => 'v',
         };
@@ -63,7 +67,7 @@ pub(crate) fn marker(globals: &[Named<'_>]) -> String {
     name
 }
 
-/// Returns the device globals that are pointers, in the order of the marker's parameters.
+/// Returns the device globals that are pointers, in the order of the marker's parameters and of the members of [`POINTERS`].
 pub(crate) fn pointers<'a>(globals: &[Named<'a>]) -> Vec<&'a str> {
     sorted(globals).filter(|global| global.form == Form::Pointer).map(|global| global.c_name).collect()
 }
@@ -90,19 +94,24 @@ pub(crate) fn is_identifier(name: &str) -> bool {
 pub(crate) fn before(globals: &[Named<'_>]) -> String {
     let mut text = String::new();
     let (mut params, mut args) = (String::new(), String::new());
+    let own_declaration = |c_name| format!("typedef clgraph_type_{c_name} clgraph_declared_{c_name}");
     for Named { c_name, size, form } in globals {
-        let name = variable(c_name, *form);
         // The declaration without its semicolon, which the user writes.
         let (declare, lvalue) = match form {
-            Form::Pointer => (format!("extern global clgraph_type_{c_name} *global {name}"), format!("*{name}")),
-            Form::Variable => (format!("extern global clgraph_type_{c_name} {name}"), name),
+            Form::Pointer => {
+                (own_declaration(c_name), format!("*(global clgraph_type_{c_name} *){POINTERS}.to_{c_name}"))
+            }
+            Form::Variable => {
+                let name = variable(c_name);
+                (format!("extern global clgraph_type_{c_name} {name}"), name)
+            }
             Form::Argument => {
                 // `void *`, because a function may stand before the declaration of a device global that it does not
                 // use.
                 let _ = write!(params, ", global void *{PARAMETER}{c_name}");
                 let _ = write!(args, ", {PARAMETER}{c_name}");
                 let lvalue = format!("*(global clgraph_type_{c_name} *){PARAMETER}{c_name}");
-                (format!("typedef clgraph_type_{c_name} clgraph_declared_{c_name}"), lvalue)
+                (own_declaration(c_name), lvalue)
             }
         };
         let _ = writeln!(text, "#define CLGRAPH_SIZE_{c_name} {size}");
@@ -113,6 +122,11 @@ pub(crate) fn before(globals: &[Named<'_>]) -> String {
     let _ = writeln!(text, "#define CLG_PARAMS {params}\n#define CLG_ARGS {args}");
     let _ =
         writeln!(text, "#define CLG_ONLY_PARAMS {}\n#define CLG_ONLY_ARGS {}", only(&params, "void"), only(&args, ""));
+    let members = pointers(globals);
+    if !members.is_empty() {
+        let members = members.iter().fold(String::new(), |list, name| list + &format!(" global void *to_{name};"));
+        let _ = writeln!(text, "struct {POINTERS} {{{members} }};\nextern global struct {POINTERS} {POINTERS};");
+    }
     format!("#define CLGRAPH_WRONG -1\n{HEADER}{text}")
 }
 
@@ -121,17 +135,18 @@ pub(crate) fn before(globals: &[Named<'_>]) -> String {
 pub(crate) fn appended(globals: &[Named<'_>]) -> String {
     let mut text = "\n#line 1 \"clgraph\"\n".to_owned();
     for Named { c_name, form, .. } in globals {
-        let name = variable(c_name, *form);
         let _ = match form {
-            Form::Pointer => writeln!(text, "global clgraph_type_{c_name} *global {name};"),
-            Form::Variable => writeln!(text, "global clgraph_type_{c_name} {name};"),
-            Form::Argument => writeln!(text, "typedef clgraph_type_{c_name} clgraph_known_{c_name};"),
+            Form::Variable => writeln!(text, "global clgraph_type_{c_name} {};", variable(c_name)),
+            Form::Pointer | Form::Argument => writeln!(text, "typedef clgraph_type_{c_name} clgraph_known_{c_name};"),
         };
     }
     let names = pointers(globals);
+    if !names.is_empty() {
+        let _ = writeln!(text, "global struct {POINTERS} {POINTERS};");
+    }
     let list = |each: fn(&&str) -> String, by: &str| names.iter().map(each).collect::<Vec<_>>().join(by);
     let params = list(|name| format!("global clgraph_type_{name} *to_{name}"), ", ");
-    let body = list(|name| format!("clgraph_pointer_{name} = to_{name};"), " ");
+    let body = list(|name| format!("{POINTERS}.to_{name} = to_{name};"), " ");
     // Some drivers cannot build a kernel without parameters.
     let params = if params.is_empty() { "global int *none" } else { &params };
     let _ = writeln!(text, "kernel void {}({params}) {{ {body} }}", marker(globals));
@@ -166,12 +181,15 @@ mod tests {
     fn the_three_forms_differ_in_what_the_macros_stand_for() {
         let of = |form| before(&named(form)).split_once(HEADER).unwrap().1.to_owned();
         let pointer = of(Form::Pointer);
+        let lvalue = "#define CLGRAPH_LVALUE_table *(global clgraph_type_table *)clgraph_pointers.to_table\n";
+        assert!(pointer.contains(lvalue), "{pointer}");
         assert!(
-            pointer.contains(
-                "#define CLGRAPH_DECLARE_hits extern global clgraph_type_hits *global clgraph_pointer_hits\n"
-            )
+            pointer.ends_with(
+                "struct clgraph_pointers { global void *to_hits; global void *to_table; };\nextern global struct \
+             clgraph_pointers clgraph_pointers;\n"
+            ),
+            "{pointer}"
         );
-        assert!(pointer.contains("#define CLGRAPH_LVALUE_table *clgraph_pointer_table\n"), "{pointer}");
         assert!(pointer.contains(
             "#define CLG_PARAMS \n#define CLG_ARGS \n#define CLG_ONLY_PARAMS void\n#define CLG_ONLY_ARGS \n"
         ));
@@ -195,10 +213,10 @@ mod tests {
     fn a_kernel_tells_what_a_program_was_built_with_and_sets_its_pointers() {
         let [hits, table] = named(Form::Pointer);
         let text = appended(&[table.clone(), hits.clone()]);
-        assert!(text.contains("global clgraph_type_hits *global clgraph_pointer_hits;\n"));
+        assert!(text.contains("\nglobal struct clgraph_pointers clgraph_pointers;\n"));
         assert!(text.contains(
-            "kernel void clgraph_globals_p4hits_p5table(global clgraph_type_hits *to_hits, global clgraph_type_table \
-             *to_table) { clgraph_pointer_hits = to_hits; clgraph_pointer_table = to_table; }\n"
+            "kernel void clgraph_globals_m4hits_m5table(global clgraph_type_hits *to_hits, global clgraph_type_table \
+             *to_table) { clgraph_pointers.to_hits = to_hits; clgraph_pointers.to_table = to_table; }\n"
         ), "{text}");
         assert_eq!(pointers(&[table, hits]), ["hits", "table"]);
         assert!(
@@ -208,12 +226,12 @@ mod tests {
         let text = appended(&named(Form::Argument));
         assert!(text.contains("typedef clgraph_type_hits clgraph_known_hits;\n"));
         assert!(text.contains("kernel void clgraph_globals_a4hits_a5table(global int *none)"));
-        assert!(is_own("clgraph_globals_p4hits") && !is_own("count"));
+        assert!(is_own("clgraph_globals_m4hits") && !is_own("count"));
         let named = |names: &[&'static str]| {
             let of = |name: &&'static str| Named { c_name: name, size: 4, form: Form::Pointer };
             marker(&names.iter().map(of).collect::<Vec<_>>())
         };
-        assert_ne!(named(&["a_p1b"]), named(&["a", "b"]));
+        assert_ne!(named(&["a_m1b"]), named(&["a", "b"]));
     }
 
     #[test]

@@ -405,41 +405,45 @@ impl Bound {
         Ok(program)
     }
 
-    fn pointers<'a>(&'a self, device: &'a Device) -> impl Iterator<Item = (&'a ProgramGlobal, &'a Mem)> {
-        let pointers = self.globals.iter().filter(|global| global.form == Form::Pointer);
-        pointers.filter_map(move |global| global.mem(device).map(|mem| (global, mem)))
+    /// Returns the memory that the program's pointers point to, in the order of its variable.
+    fn pointees<'a>(&'a self, device: &'a Device) -> Vec<&'a Mem> {
+        let by_name = |name: &&str| self.globals.iter().find(|global| global.c_name == **name)?.mem(device);
+        text::pointers(&self.named()).iter().filter_map(by_name).collect()
     }
 
-    /// Sets the program's pointers by their names.
+    /// Sets the program's pointers by the name of their variable.
     fn write_pointers(&self, program: &Program, device: &Device, queue: &DriverQueue) -> Result<()> {
         let call = "clEnqueueWriteGlobalVariableINTEL";
-        let fns = functions(device, call)?;
-        for (global, mem) in self.pointers(device) {
-            let Address::Pointer(pointer, _) = mem.address(0) else { continue };
-            let name = c_string("the variable's name", &text::variable(&global.c_name, global.form))?;
-            let to = To { queue, waits: &Waits::NONE, event: false };
-            let written = enqueue::enqueue(call, &to, |_, count, list, event| {
-                let (from, size) = ((&raw const pointer).cast::<c_void>(), size_of_val(&pointer));
-                // SAFETY: **live**, **lists**; `name` ends with zero; the call blocks until the driver has read the
-                // pointer.
-                unsafe {
-                    (fns.write)(queue.raw(), program.raw(), name.as_ptr(), CL_TRUE, size, 0, from, count, list, event)
-                }
-            });
-            drop(written?);
+        let addresses = self.pointees(device).into_iter().map(|mem| match mem.address(0) {
+            Address::Pointer(pointer, _) => Ok(pointer),
+            Address::Buffer(..) => Err(DriverError::faulty(call, DriverFault::NoAddress)),
+        });
+        let addresses: Vec<_> = addresses.collect::<Result<_, _>>()?;
+        if addresses.is_empty() {
+            return Ok(());
         }
+        let fns = functions(device, call)?;
+        let name = c_string("the variable's name", text::POINTERS)?;
+        let to = To { queue, waits: &Waits::NONE, event: false };
+        let written = enqueue::enqueue(call, &to, |_, count, list, event| {
+            let (from, size) = (addresses.as_ptr().cast::<c_void>(), size_of_val(addresses.as_slice()));
+            // SAFETY: **live**, **lists**; `name` ends with zero; the call blocks until the driver has read the
+            // pointers.
+            unsafe {
+                (fns.write)(queue.raw(), program.raw(), name.as_ptr(), CL_TRUE, size, 0, from, count, list, event)
+            }
+        });
+        drop(written?);
         Ok(())
     }
 
     /// Sets the program's pointers with a kernel of the program.
     fn set_pointers(&self, program: &Program, device: &Device, queue: &DriverQueue) -> Result<()> {
-        let named = self.named();
-        let by_name = |name: &&str| self.globals.iter().find(|global| global.c_name == **name)?.mem(device);
-        let mems: Vec<&Mem> = text::pointers(&named).iter().filter_map(by_name).collect();
+        let mems = self.pointees(device);
         if mems.is_empty() {
             return Ok(());
         }
-        let kernel = program.kernel(&text::marker(&named))?;
+        let kernel = program.kernel(&text::marker(&self.named()))?;
         let object = kernel.with_args(device, mems.into_iter().map(Arg::Memory)).map_err(|error| match error {
             KernelObjectError::Create(error) => error,
             KernelObjectError::Argument { source, .. } => source.into(),
@@ -463,7 +467,7 @@ fn variable(program: &Program, device: &Device, global: &ProgramGlobal) -> Resul
     let call = "clGetDeviceGlobalVariablePointerINTEL";
     let lacks = DriverError::faulty(call, DriverFault::Missing);
     let tell = functions(device, call)?.pointer.ok_or(lacks)?;
-    let name: CString = c_string("the variable's name", &text::variable(&global.c_name, Form::Variable))?;
+    let name: CString = c_string("the variable's name", &text::variable(&global.c_name))?;
     let (mut size, mut pointer) = (0_usize, std::ptr::null_mut());
     // SAFETY: **live**; `name` ends with zero, and the output pointers have the types of the function.
     let status = unsafe { tell(device.raw(), program.raw(), name.as_ptr(), &raw mut size, &raw mut pointer) };
