@@ -1,13 +1,14 @@
 //! Loops that a number in memory ends, compared with a loop by hand that reads the number before each turn.
 
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use clgraph::{Buffer, Executable, Finalize, Fuse, FusingState, Graph, Loops, Path, Program, Queue};
+use clgraph::{Buffer, Finalize, Fuse, Graph, Loops, Path, Program, Queue};
 
 use crate::Failure;
 use crate::raw::{self, Arg, Kernels};
 use crate::rounds::{Times, Variant, timed};
+use crate::submissions::settle_fused;
 
 /// Works for some rounds in each work-item; the last kernel of a turn counts the turns down.
 const SOURCE: &str = "
@@ -76,23 +77,11 @@ pub fn variants(
         // Without an option CLGRAPH_LOOPS counts.
         let options = Finalize::new().path(path).fuse(fuse).fuse_after(Duration::ZERO);
         let executable = graph.finalize(loops.map_or(options.clone(), |loops| options.loops(loops)))?;
-        settle(&executable, queue)?;
+        settle_fused(&executable, queue)?;
         variants.push(whole(variant, move || Ok(executable.submit(queue)?.wait()?)));
     }
     Ok(variants)
 }
-
-/// Submits an executable until it is known whether it stays fused, for some seconds at most.
-fn settle(executable: &Executable, queue: &Queue) -> Result<(), Failure> {
-    use FusingState::{Building, Trying, Waiting};
-    let begun = Instant::now();
-    while matches!(executable.report().fusing, Waiting | Building | Trying) && begun.elapsed() < SETTLING {
-        executable.submit(queue)?.wait()?;
-    }
-    Ok(())
-}
-
-const SETTLING: Duration = Duration::from_secs(10);
 
 fn whole<'a>(variant: &'static str, work: impl Fn() -> Result<(), Failure> + 'a) -> Variant<'a> {
     let run = move || {

@@ -76,7 +76,29 @@ fn is_there(device: &Device) -> bool {
     }
 }
 
-/// A kernel of an OpenCL program, loaded by CUDA.
+/// A launch of a kernel in one dimension.
+#[derive(Clone)]
+pub struct Launch {
+    /// The places of the memory that are its pointers.
+    pub memory: Vec<usize>,
+    /// The numbers behind them.
+    pub numbers: Vec<u32>,
+    /// Its work-items: a power of two.
+    pub items: usize,
+}
+
+/// The most work-items of a work-group here.
+const GROUP: u32 = 256;
+
+impl Launch {
+    /// Returns the sizes of its grid and of a block.
+    fn sizes(&self) -> (u32, u32) {
+        let block = (self.items as u32).min(GROUP);
+        (self.items as u32 / block, block)
+    }
+}
+
+/// A kernel of an OpenCL program, loaded by CUDA, and its launches.
 struct Cuda {
     functions: &'static Functions,
     context: Handle,
@@ -84,25 +106,19 @@ struct Cuda {
     function: Handle,
     stream: Handle,
     memory: Vec<Address>,
-    /// Behind the memory.
-    number: Option<u32>,
+    launches: Vec<Launch>,
 }
 
 impl Cuda {
-    fn new(queue: &Queue, source: &str, kernel: &CStr, memory: usize, number: bool) -> Result<Self, Failure> {
+    /// Each memory has so many bytes.
+    fn new(queue: &Queue, source: &str, kernel: &CStr, bytes: usize, launches: Vec<Launch>) -> Result<Self, Failure> {
         let functions = functions()?;
         let binary = Program::from_source(queue, source)?.binary(queue.device())?;
         let text = CString::new(binary.split(|byte| *byte == 0).next().unwrap_or_default())?;
         let (mut ordinal, null) = (0, ptr::null_mut());
-        let mut cuda = Self {
-            functions,
-            context: null,
-            module: null,
-            function: null,
-            stream: null,
-            memory: Vec::new(),
-            number: number.then_some(1),
-        };
+        let memory = launches.iter().flat_map(|launch| &launch.memory).max().map_or(0, |last| last + 1);
+        let mut cuda =
+            Self { functions, context: null, module: null, function: null, stream: null, memory: Vec::new(), launches };
         // SAFETY: places to write to, text that ends with zero, and a context that is never released.
         unsafe {
             check("cuInit", (functions.cuInit)(0))?;
@@ -116,28 +132,29 @@ impl Cuda {
             check("cuStreamCreate", (functions.cuStreamCreate)(&raw mut cuda.stream, 0))?;
             for _ in 0..memory {
                 let mut address = 0;
-                check("cuMemAlloc", (functions.cuMemAlloc_v2)(&raw mut address, 4096))?;
+                check("cuMemAlloc", (functions.cuMemAlloc_v2)(&raw mut address, bytes))?;
                 cuda.memory.push(address);
             }
         }
         Ok(cuda)
     }
 
-    /// Calls something with the addresses of the parameters.
-    fn with_params<R>(&self, call: impl FnOnce(*mut *mut c_void) -> R) -> R {
-        let memory = self.memory.iter().map(|address| ptr::from_ref(address).cast_mut().cast());
-        let number = self.number.iter().map(|number| ptr::from_ref(number).cast_mut().cast());
-        let mut params: Vec<*mut c_void> = memory.chain(number).collect();
+    /// Calls something with the addresses of a launch's parameters.
+    fn with_params<R>(&self, launch: &Launch, call: impl FnOnce(*mut *mut c_void) -> R) -> R {
+        let memory = launch.memory.iter().map(|at| ptr::from_ref(&self.memory[*at]).cast_mut().cast());
+        let numbers = launch.numbers.iter().map(|number| ptr::from_ref(number).cast_mut().cast());
+        let mut params: Vec<*mut c_void> = memory.chain(numbers).collect();
         call(params.as_mut_ptr())
     }
 
-    fn launch(&self, count: usize) -> Result<(), Failure> {
-        let (launch, none) = (self.functions.cuLaunchKernel, ptr::null_mut());
-        self.with_params(|params| {
-            (0..count).try_for_each(|_| {
+    fn launch(&self) -> Result<(), Failure> {
+        let (enqueue, none) = (self.functions.cuLaunchKernel, ptr::null_mut());
+        self.launches.iter().try_for_each(|launch| {
+            let (grid, block) = launch.sizes();
+            self.with_params(launch, |params| {
                 // SAFETY: a live kernel, and as many parameters as it has.
                 check("cuLaunchKernel", unsafe {
-                    launch(self.function, 1, 1, 1, 1, 1, 1, 0, self.stream, params, none)
+                    enqueue(self.function, grid, 1, 1, block, 1, 1, 0, self.stream, params, none)
                 })
             })
         })
@@ -173,13 +190,13 @@ struct CudaGraph {
 }
 
 impl CudaGraph {
-    fn new(cuda: Cuda, len: usize) -> Result<Self, Failure> {
-        let (functions, null) = (cuda.functions, ptr::null_mut());
+    fn new(cuda: Cuda) -> Result<Self, Failure> {
+        let (functions, null, len) = (cuda.functions, ptr::null_mut(), cuda.launches.len());
         let mut this = Self { cuda, graph: null, executable: null, nodes: vec![null; len], times: Times::default() };
         let ((), record) = timed(|| {
             // SAFETY: a live stream, captured by this thread (CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).
             check("cuStreamBeginCapture", unsafe { (functions.cuStreamBeginCapture_v2)(this.cuda.stream, 1) })?;
-            this.cuda.launch(len)?;
+            this.cuda.launch()?;
             // SAFETY: as above.
             check("cuStreamEndCapture", unsafe {
                 (functions.cuStreamEndCapture)(this.cuda.stream, &raw mut this.graph)
@@ -207,26 +224,29 @@ impl CudaGraph {
 
     /// Gives nodes another number.
     fn set_number(&mut self, places: &[usize], number: u32) -> Result<(), Failure> {
-        self.cuda.number = Some(number);
         let set = self.cuda.functions.cuGraphExecKernelNodeSetParams_v2;
-        self.cuda.with_params(|params| {
-            let params = NodeParams {
-                function: self.cuda.function,
-                grid: [1; 3],
-                block: [1; 3],
-                shared_bytes: 0,
-                params,
-                extra: ptr::null_mut(),
-                kernel: ptr::null_mut(),
-                context: ptr::null_mut(),
-            };
-            places.iter().try_for_each(|place| {
+        for place in places {
+            self.cuda.launches[*place].numbers = vec![number];
+            let launch = &self.cuda.launches[*place];
+            let (grid, block) = launch.sizes();
+            self.cuda.with_params(launch, |params| {
+                let params = NodeParams {
+                    function: self.cuda.function,
+                    grid: [grid, 1, 1],
+                    block: [block, 1, 1],
+                    shared_bytes: 0,
+                    params,
+                    extra: ptr::null_mut(),
+                    kernel: ptr::null_mut(),
+                    context: ptr::null_mut(),
+                };
                 // SAFETY: a live executable graph, and a node of the graph that it was made of.
                 check("cuGraphExecKernelNodeSetParams", unsafe {
                     set(self.executable, self.nodes[*place], &raw const params)
                 })
-            })
-        })
+            })?;
+        }
+        Ok(())
     }
 }
 
@@ -240,7 +260,7 @@ impl Drop for CudaGraph {
     }
 }
 
-/// A chain of `len` launches of a kernel with so many pointers, by a stream and as a graph. None if there is no CUDA.
+/// A chain of `len` launches of one work-item, of a kernel with so many pointers. Empty if there is no CUDA.
 pub fn chain<'a>(
     queue: &Queue,
     source: &str,
@@ -248,13 +268,28 @@ pub fn chain<'a>(
     memory: usize,
     len: usize,
 ) -> Result<Vec<Variant<'a>>, Failure> {
+    let launch = Launch { memory: (0..memory).collect(), numbers: Vec::new(), items: 1 };
+    launches(queue, source, kernel, SMALL, vec![launch; len])
+}
+
+/// Bytes of memory, where few are needed.
+const SMALL: usize = 4096;
+
+/// Launches one after another, by a stream and as a graph, with so many bytes for each memory. Empty if there is no CUDA.
+pub fn launches<'a>(
+    queue: &Queue,
+    source: &str,
+    kernel: &CStr,
+    bytes: usize,
+    launches: Vec<Launch>,
+) -> Result<Vec<Variant<'a>>, Failure> {
     if !is_there(queue.device()) {
         return Ok(Vec::new());
     }
-    let stream = std::rc::Rc::new(Cuda::new(queue, source, kernel, memory, false)?);
-    let graph = std::rc::Rc::new(CudaGraph::new(Cuda::new(queue, source, kernel, memory, false)?, len)?);
+    let stream = std::rc::Rc::new(Cuda::new(queue, source, kernel, bytes, launches.clone())?);
+    let graph = std::rc::Rc::new(CudaGraph::new(Cuda::new(queue, source, kernel, bytes, launches)?)?);
     let (same, same_graph, once) = (std::rc::Rc::clone(&stream), std::rc::Rc::clone(&graph), graph.times);
-    let by_stream = submission("cuda_stream", move || same.launch(len), move || stream.finish());
+    let by_stream = submission("cuda_stream", move || same.launch(), move || stream.finish());
     let mut by_graph = submission("cuda_graph", move || same_graph.launch(), move || graph.cuda.finish());
     let mut run = by_graph.run;
     by_graph.run = Box::new(move || Ok(Times { record: once.record, finalize: once.finalize, ..run()? }));
@@ -266,7 +301,8 @@ pub fn update<'a>(queue: &Queue, len: usize, places: Vec<usize>, what: What) -> 
     if !is_there(queue.device()) {
         return Ok(None);
     }
-    let mut graph = CudaGraph::new(Cuda::new(queue, SCALE, c"scale", 2, true)?, len)?;
+    let launch = Launch { memory: vec![0, 1], numbers: vec![1], items: 1 };
+    let mut graph = CudaGraph::new(Cuda::new(queue, SCALE, c"scale", SMALL, vec![launch; len])?)?;
     let mut number = 0;
     let run = move || {
         number += 1;

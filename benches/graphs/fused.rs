@@ -1,21 +1,24 @@
 //! Chains of small kernels, as a loop by hand, as a fused kernel by hand, and as graphs that are fused or not. Each kernel has
 //! a number of its own, and in most chains a buffer, so that no compiler folds two of them.
 
+use std::collections::BTreeSet;
+use std::ffi::CString;
 use std::fmt::Write;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
 
-use clgraph::{Buffer, Executable, Finalize, Fuse, FusingState, Graph, Kernel, Path, Program, Queue};
+use clgraph::{Buffer, Graph, Kernel, Program, Queue};
 
 use crate::Failure;
+use crate::cuda;
 use crate::raw::{self, Arg, Kernels};
 use crate::rounds::{Times, Variant, timed};
+use crate::submissions::fused_or_not;
 
 /// What the work-items of a chain do.
 pub struct Body {
     /// The names of the rows, and their work-items.
     pub rows: &'static [(&'static str, usize)],
-    /// From `s` to `t`, for work-item `i` of `n`, with the number `x`.
+    /// From `s` (and `s1` to `s6`) to `t`, for work-item `i` of `n`, with the number `x`.
     text: &'static str,
     over: Over,
     /// Whether each work-item touches its own elements only.
@@ -29,32 +32,84 @@ enum Over {
     All,
     /// The same, with two buffers in turn.
     Two,
+    /// The same, and each kernel has half the work-items of the one before, from the half of all to one.
+    Halves,
     /// All read and write the same one.
     One,
+    /// Each reads what the seven before have written.
+    Eight,
+    /// Each has two of its own, so they can run side by side.
+    Own,
+}
+
+/// One launch of a chain.
+struct Launch {
+    /// The buffers that it reads, and the one that it writes.
+    buffers: Vec<usize>,
+    number: f32,
+    /// How often its work-items are halved.
+    halved: u32,
 }
 
 impl Body {
-    /// Returns how many buffers so many launches have.
-    fn buffers(&self, launches: usize) -> usize {
+    /// Returns so many launches.
+    fn launches(&self, items: usize, n: usize) -> Vec<Launch> {
+        let one = |at: usize| Launch {
+            buffers: match self.over {
+                Over::All => vec![at, at + 1],
+                Over::Two | Over::Halves => vec![at % 2, (at + 1) % 2],
+                Over::One => vec![0, 0],
+                Over::Eight => (at..at + 8).collect(),
+                Over::Own => vec![2 * at, 2 * at + 1],
+            },
+            number: 0.25 + (at % 251) as f32 * 0.001,
+            halved: if self.over == Over::Halves { 1 + at as u32 % items.ilog2() } else { 0 },
+        };
+        (0..n).map(one).collect()
+    }
+
+    /// Returns how long the chains of a row are.
+    pub fn lengths(&self, items: usize, all: bool) -> &'static [usize] {
         match self.over {
-            Over::All => launches + 1,
-            Over::Two => 2,
-            Over::One => 1,
+            _ if !all || items > 1024 => &[32],
+            Over::All | Over::Two if self.text == LIGHT => &[4, 32, 256, 1000],
+            Over::Own => &[4, 32],
+            _ => &[4, 32, 256],
         }
     }
+
+    /// Returns the parameters of a kernel.
+    fn params(&self) -> String {
+        let more = 1..if self.over == Over::Eight { 7 } else { 1 };
+        let more: String = more.map(|at| format!("global const float *s{at}, ")).collect();
+        format!("global const float *s, {more}global float *t, float x, uint n")
+    }
+
+    fn plain_source(&self) -> String {
+        let (params, text) = (self.params(), self.text);
+        format!("kernel void advance({params}) {{ size_t i = get_global_id(0); {text} }}\n")
+    }
 }
+
+const LIGHT: &str = "t[i] = s[i] * x + s[i + 1];";
 
 pub const BODIES: &[Body] = &[
     Body {
         rows: &[("light kernels of 64 items", 64), ("light kernels of 1024 items", 1024)],
-        text: "t[i] = s[i] * x + s[i + 1];",
+        text: LIGHT,
         over: Over::All,
         elementwise: false,
     },
     Body {
         rows: &[("light kernels of 64 items, two buffers", 64), ("light kernels of 1024 items, two buffers", 1024)],
-        text: "t[i] = s[i] * x + s[i + 1];",
+        text: LIGHT,
         over: Over::Two,
+        elementwise: false,
+    },
+    Body {
+        rows: &[("light kernels of 1024 items, side by side", 1024)],
+        text: LIGHT,
+        over: Over::Own,
         elementwise: false,
     },
     Body {
@@ -77,142 +132,159 @@ pub const BODIES: &[Body] = &[
         elementwise: false,
     },
     Body {
-        rows: &[("elementwise kernels of 262144 items, one buffer", 262_144)],
+        rows: &[("kernels of 64 items, eight pointers", 64), ("kernels of 1024 items, eight pointers", 1024)],
+        text: "t[i] = (s[i] + s1[i] + s2[i] + s3[i] + s4[i] + s5[i] + s6[i]) * x;",
+        over: Over::Eight,
+        elementwise: false,
+    },
+    Body {
+        rows: &[("tree reductions of 64 items", 64), ("tree reductions of 1024 items", 1024)],
+        text: "t[i] = s[2 * i] * x + s[2 * i + 1];",
+        over: Over::Halves,
+        elementwise: false,
+    },
+    Body {
+        rows: &[
+            ("elementwise kernels of 16384 items, one buffer", 16_384),
+            ("elementwise kernels of 262144 items, one buffer", 262_144),
+        ],
         text: "t[i] = s[i] * x + 0.5f;",
         over: Over::One,
         elementwise: true,
     },
     Body {
-        rows: &[("elementwise kernels of 262144 items, two buffers", 262_144)],
+        rows: &[
+            ("elementwise kernels of 16384 items, two buffers", 16_384),
+            ("elementwise kernels of 262144 items, two buffers", 262_144),
+        ],
         text: "t[i] = s[i] * x + 0.5f;",
         over: Over::Two,
         elementwise: true,
     },
 ];
 
-/// How many launches one fused kernel by hand does: their arguments are within the limits of all drivers.
+/// How many buffers one fused kernel by hand has: its arguments are within the limits of all drivers.
+const BUFFERS: usize = 88;
+
+/// How many launches one fused kernel by hand does.
 const AT_ONCE: usize = 80;
 
-fn source(body: &Body, launches: usize) -> String {
-    let text = body.text;
+/// Returns the source of a fused kernel by hand, and the buffers that are its first arguments.
+fn by_hand(body: &Body, launches: &[Launch]) -> (String, Vec<usize>) {
+    let (text, params) = (body.text, body.params());
     let mut all = format!(
-        "kernel void advance(global const float *s, global float *t, float x, uint n) {{ size_t i = get_global_id(0); {text} }}\n"
-    );
-    let _ = writeln!(
-        all,
-        "__attribute__((noinline)) void all(global const float *s, global float *t, float x, uint n) {{ \
-         for (uint i = 0; i < n; i++) {{ {text} }} }}\n\
-         __attribute__((noinline)) void group(global const float *s, global float *t, float x, uint n) {{ \
+        "__attribute__((noinline)) void all({params}) {{ for (uint i = 0; i < n; i++) {{ {text} }} }}\n\
+         __attribute__((noinline)) void group({params}) {{ \
          for (uint i = get_local_id(0); i < n; i += get_local_size(0)) {{ {text} }} }}\n\
-         static inline void each(global const float *s, global float *t, float x, uint n) {{ size_t i = get_global_id(0); {text} }}"
+         static inline void each({params}) {{ size_t i = get_global_id(0); {text} }}\n"
     );
+    let used: BTreeSet<usize> = launches.iter().flat_map(|launch| launch.buffers.iter().copied()).collect();
+    let of_kernel: String = used.iter().map(|at| format!("global float *b{at}, ")).collect();
+    let numbers: String = (0..launches.len()).map(|at| format!("float x{at}, ")).collect();
     let forms =
         [("by_item", "all", ""), ("by_group", "group", "barrier(CLK_GLOBAL_MEM_FENCE);"), ("by_each", "each", "")];
     for (name, function, after) in forms {
-        let params: Vec<String> = (0..launches).map(|at| format!("float x{at}")).collect();
-        let count = body.buffers(launches);
-        let buffers: Vec<String> = (0..count).map(|at| format!("global float *b{at}")).collect();
-        let _ = writeln!(all, "kernel void {name}({}, {}, uint n) {{", buffers.join(", "), params.join(", "));
-        for at in 0..launches {
-            let _ = writeln!(all, "    {function}(b{}, b{}, x{at}, n); {after}", at % count, (at + 1) % count);
+        let _ = writeln!(all, "kernel void {name}({of_kernel}{numbers}uint n) {{");
+        for (at, launch) in launches.iter().enumerate() {
+            let buffers: String = launch.buffers.iter().map(|buffer| format!("b{buffer}, ")).collect();
+            let _ = writeln!(all, "    {function}({buffers}x{at}, n >> {}); {after}", launch.halved);
         }
         let _ = writeln!(all, "}}");
     }
-    all
+    (all, used.into_iter().collect())
 }
 
 /// The kernel of one chain, `n` launches of `items` work-items, in all variants.
 pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Result<Vec<Variant<'a>>, Failure> {
-    let kernel = Program::from_source(queue, &source(body, 1))?.kernel("advance")?;
+    let kernel = Program::from_source(queue, &body.plain_source())?.kernel("advance")?;
+    let launches = body.launches(items, n);
     let data: Vec<f32> = (0..=items).map(|i| (i % 97) as f32 * 0.01 + 0.1).collect();
-    let buffers = (0..body.buffers(n)).map(|_| Buffer::from_slice(queue, &data)).collect::<Result<Vec<_>, _>>()?;
-    let number = |at: usize| 0.25 + (at % 251) as f32 * 0.001;
-    let launches = (0..n).map(|at| {
-        vec![
-            Arg::Memory(buffers[at % buffers.len()].raw()),
-            Arg::Memory(buffers[(at + 1) % buffers.len()].raw()),
-            Arg::Number(number(at).to_bits()),
-            Arg::Number(items as u32),
-        ]
-    });
-    let plain = Rc::new(Kernels::with_args(&kernel, &launches.collect::<Vec<_>>())?);
-    let by_item = clgraph::Device::caps(queue.device()).platform != "rusticl" && !queue.device().caps().gpu;
-    let mut by_hand = Vec::new();
-    for start in (0..n).step_by(AT_ONCE) {
-        let count = AT_ONCE.min(n - start);
-        let program = Program::from_source(queue, &source(body, count))?;
-        let fused = program.kernel(match (body.elementwise, by_item) {
-            (true, _) => "by_each",
-            (false, true) => "by_item",
-            (false, false) => "by_group",
-        })?;
-        let of_part = (start..start + body.buffers(count)).map(|at| &buffers[at % buffers.len()]);
-        let mut args: Vec<Arg> = of_part.map(|buffer| Arg::Memory(buffer.raw())).collect();
-        args.extend((start..start + count).map(|at| Arg::Number(number(at).to_bits())));
-        args.push(Arg::Number(items as u32));
-        by_hand.push(Kernels::with_args(&fused, &[args])?);
-    }
-    let (hand_items, group) = match (body.elementwise, by_item) {
-        (true, _) => (items, None),
-        (false, true) => (1, Some(1)),
-        (false, false) => (items.min(1024), Some(items.min(1024))),
+    let count = launches.iter().flat_map(|launch| &launch.buffers).max().map_or(0, |last| last + 1);
+    let buffers = (0..count).map(|_| Buffer::from_slice(queue, &data)).collect::<Result<Vec<_>, _>>()?;
+    let args = |launch: &Launch| {
+        let memory = launch.buffers.iter().map(|at| Arg::Memory(buffers[*at].raw()));
+        let numbers = [launch.number.to_bits(), (items >> launch.halved) as u32].map(Arg::Number);
+        memory.chain(numbers).collect::<Vec<_>>()
     };
+    let plain = Rc::new(Kernels::with_args(&kernel, &launches.iter().map(args).collect::<Vec<_>>())?);
+    let sizes: Vec<usize> = launches.iter().map(|launch| items >> launch.halved).collect();
+    let by_item = queue.device().caps().platform != "rusticl" && !queue.device().caps().gpu;
+    let (name, hand_items, group) = match (body.elementwise, by_item) {
+        (true, _) => ("by_each", items, None),
+        (false, true) => ("by_item", 1, Some(1)),
+        (false, false) => ("by_group", items.min(1024), Some(items.min(1024))),
+    };
+    let mut parts = Vec::new();
+    for part in launches.chunks(if body.over == Over::Own { BUFFERS / 2 } else { AT_ONCE }) {
+        let (source, used) = by_hand(body, part);
+        let mut args: Vec<Arg> = used.iter().map(|at| Arg::Memory(buffers[*at].raw())).collect();
+        args.extend(part.iter().map(|launch| Arg::Number(launch.number.to_bits())));
+        args.push(Arg::Number(items as u32));
+        parts.push(Kernels::with_args(&Program::from_source(queue, &source)?.kernel(name)?, &[args])?);
+    }
     let held = Rc::new(buffers.clone());
-    let (of_loop, of_fused) = (Rc::clone(&held), Rc::clone(&held));
+    let of_fused = Rc::clone(&held);
+    let enqueue = move || {
+        let _ = &held;
+        let mut each = plain.iter().zip(&sizes);
+        each.try_for_each(|(kernel, size)| raw::enqueue_sized(queue, std::iter::once(kernel), *size, None))
+    };
+    let of_gated = enqueue.clone();
     let hand_loop = move || {
-        let _ = &of_loop;
-        raw::enqueue_sized(queue, plain.iter(), items, None)?;
+        enqueue()?;
+        raw::finish(queue)
+    };
+    let gated = move || {
+        let held = raw::Held::new(queue)?;
+        of_gated()?;
+        drop(held);
         raw::finish(queue)
     };
     let fused_by_hand = move || {
         let _ = &of_fused;
-        for part in &by_hand {
+        for part in &parts {
             raw::enqueue_sized(queue, part.iter(), hand_items, group)?;
         }
         raw::finish(queue)
     };
-    let mut all =
-        vec![whole("loop", hand_loop.clone()), whole("loop_again", hand_loop), whole("fused_by_hand", fused_by_hand)];
-    for (name, fuse) in [("unfused", Fuse::Off), ("fused", Fuse::Now), ("auto", Fuse::Auto)] {
-        let graph = chain(queue, &kernel, &buffers, (items, n), number, body.elementwise)?;
-        let options = Finalize::new().path(Path::Auto).fuse(fuse).fuse_after(Duration::ZERO);
-        let executable = graph.finalize(options)?;
-        settle(&executable, queue)?;
-        all.push(whole(name, move || Ok(executable.submit(queue)?.wait()?)));
-    }
+    let mut all = vec![
+        whole("loop", hand_loop.clone()),
+        whole("loop_again", hand_loop),
+        whole("gated_loop", gated),
+        whole("fused_by_hand", fused_by_hand),
+    ];
+    let of_cuda = launches.iter().map(|launch| cuda::Launch {
+        memory: launch.buffers.clone(),
+        numbers: vec![launch.number.to_bits(), (items >> launch.halved) as u32],
+        items: items >> launch.halved,
+    });
+    let name = CString::new("advance")?;
+    all.extend(cuda::launches(queue, &body.plain_source(), &name, size_of_val(&data[..]), of_cuda.collect())?);
+    all.extend(fused_or_not(queue, &chain(queue, &kernel, &buffers, body, items, &launches)?)?);
     Ok(all)
-}
-
-/// Submits until it is known whether the executable stays fused.
-fn settle(executable: &Executable, queue: &Queue) -> Result<(), Failure> {
-    let begun = Instant::now();
-    let is_open = |state| matches!(state, FusingState::Waiting | FusingState::Building | FusingState::Trying);
-    while is_open(executable.report().fusing) && begun.elapsed() < Duration::from_secs(30) {
-        for _ in 0..20 {
-            executable.submit(queue)?.wait()?;
-        }
-    }
-    Ok(())
 }
 
 fn chain(
     queue: &Queue,
     kernel: &Kernel,
     buffers: &[Buffer<f32>],
-    (items, n): (usize, usize),
-    number: impl Fn(usize) -> f32,
-    elementwise: bool,
+    body: &Body,
+    items: usize,
+    launches: &[Launch],
 ) -> Result<Graph, Failure> {
     let graph = Graph::new(queue)?;
-    for at in 0..n {
-        let (from, to) = (&buffers[at % buffers.len()], &buffers[(at + 1) % buffers.len()]);
-        // SAFETY: each work-item touches elements inside the buffers, and writes its own.
-        unsafe {
-            let launch = graph.kernel(kernel).read(from);
-            let launch =
-                if elementwise { launch.read_write(to).elementwise(0, 4).elementwise(1, 4) } else { launch.write(to) };
-            launch.arg(number(at)).arg(items as u32).range(items).add()?;
+    for Launch { buffers: of, number, halved } in launches {
+        let Some((to, from)) = of.split_last() else { continue };
+        let mut launch = graph.kernel(kernel);
+        for from in from {
+            launch = launch.read(&buffers[*from]);
         }
+        let to = &buffers[*to];
+        launch =
+            if body.elementwise { launch.read_write(to).elementwise(0, 4).elementwise(1, 4) } else { launch.write(to) };
+        let range = items >> halved;
+        // SAFETY: each work-item touches elements inside the buffers, and writes its own.
+        unsafe { launch.arg(*number).arg(range as u32).range(range).add()? };
     }
     Ok(graph)
 }

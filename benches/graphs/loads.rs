@@ -11,7 +11,7 @@ use clgraph::{
 use crate::Failure;
 use crate::raw::{self, Arg, Kernels};
 use crate::rounds::{Times, Variant, timed};
-use crate::submissions::{PATHS, settle, submission};
+use crate::submissions::{PATHS, fused_or_not, settle, submission};
 
 const SOURCE: &str = "kernel void sine(global const float *in, global float *out) {
     out[get_global_id(0)] = sin(in[get_global_id(0)]);
@@ -110,7 +110,11 @@ pub fn decoder(queue: &Queue, len: usize) -> Result<Vec<Variant<'_>>, Failure> {
         // SAFETY: its one work-item touches the one element.
         unsafe { graph.kernel(tick).read_write(&total).range(1).add()? };
     }
-    beside(queue, plain, &graph)
+    let mut variants = beside(queue, plain, &graph)?;
+    // That has not been fused yet; this is.
+    variants.retain(|variant| variant.name != "auto");
+    variants.extend(fused_or_not(queue, &graph)?);
+    Ok(variants)
 }
 
 /// Returns how many rounds make the kernel take about a certain time.

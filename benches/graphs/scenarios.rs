@@ -237,14 +237,9 @@ impl Scenario {
             }
             Self::Fused => {
                 for body in fused::BODIES {
-                    for (name, items) in body.rows.iter().copied() {
-                        let most = match effort {
-                            Effort::Full if name.starts_with("light") => 1000,
-                            _ => 32,
-                        };
-                        let least = if effort == Effort::Full { 4 } else { 32 };
-                        let all = if items > 1024 { &[32][..] } else { &[4, 32, 256, 1000] };
-                        for n in all.iter().copied().filter(|n| (least..=most).contains(n)) {
+                    let rows = if effort == Effort::Full { body.rows.len() } else { 1 };
+                    for (name, items) in body.rows[..rows].iter().copied() {
+                        for n in body.lengths(items, effort == Effort::Full).iter().copied() {
                             let variants = fused::variants(&setting.queue, body, items, n)?;
                             results.add(driver, name, n, interleave(variants, effort, n)?);
                         }

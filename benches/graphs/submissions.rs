@@ -1,6 +1,8 @@
 //! Submissions as scenarios have them: by which paths, until the autotuner has settled, and as a variant.
 
-use clgraph::{Executable, Path, Queue, TuningReport, TuningState};
+use std::time::{Duration, Instant};
+
+use clgraph::{Executable, Finalize, Fuse, FusingState, Graph, Path, Queue, TuningReport, TuningState};
 
 use crate::Failure;
 use crate::rounds::{Times, Variant, timed};
@@ -32,6 +34,39 @@ pub fn settle(executable: &Executable, queue: &Queue) -> Result<(), Failure> {
     }
     log::info!("{}", executable.report());
     Ok(())
+}
+
+/// Submits until it is known whether the executable stays fused, for some seconds at most.
+pub fn settle_fused(executable: &Executable, queue: &Queue) -> Result<(), Failure> {
+    use FusingState::{Building, Trying, Waiting};
+    let begun = Instant::now();
+    while matches!(executable.report().fusing, Waiting | Building | Trying) && begun.elapsed() < SETTLING {
+        for _ in 0..4 {
+            executable.submit(queue)?.wait()?;
+        }
+    }
+    log::info!("{}", executable.report());
+    Ok(())
+}
+
+const SETTLING: Duration = Duration::from_secs(20);
+
+/// A graph by the path that clgraph chooses: unfused, fused at finalize, and fused where clgraph has found out that it pays.
+pub fn fused_or_not<'a>(queue: &'a Queue, graph: &Graph) -> Result<Vec<Variant<'a>>, Failure> {
+    let ways = [("unfused", Fuse::Off), ("fused", Fuse::Now), ("auto", Fuse::Auto)];
+    let variant = |(variant, fuse)| {
+        let options = Finalize::new().path(Path::Auto).fuse(fuse).fuse_after(Duration::ZERO);
+        let executable = graph.finalize(options)?;
+        settle_fused(&executable, queue)?;
+        settle(&executable, queue)?;
+        let run = move || {
+            let (run, submit) = timed(|| Ok(executable.submit(queue)?))?;
+            let ((), wait) = timed(|| Ok(run.wait()?))?;
+            Ok(Times { submit: Some(submit), total: submit + wait, ..Times::default() })
+        };
+        Ok(Variant { name: variant, run: Box::new(run) })
+    };
+    ways.into_iter().map(variant).collect()
 }
 
 /// A variant that submits and waits.
