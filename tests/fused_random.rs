@@ -32,6 +32,66 @@ struct Shape {
     reads_own: bool,
 }
 
+/// Writes a float or an integer expression of a kernel in which no index can wrap: compilers vectorize more of those.
+fn plain_expression(rng: &mut Rng, is_float: bool, depth: usize, ids: &[&str]) -> String {
+    if depth == 0 || rng.u8(..5) == 0 {
+        return match (is_float, rng.u8(..4)) {
+            (true, 0) => format!("{:.3}f", rng.f32() * 4.0 - 2.0),
+            (true, 1) => "x".to_owned(),
+            (true, _) => "fx".to_owned(),
+            (false, 0) => format!("{}u", rng.u32(..)),
+            (false, 1) => "u".to_owned(),
+            (false, 2) => "ux".to_owned(),
+            (false, _) => format!("(uint){}", ids[rng.usize(1..ids.len())]),
+        };
+    }
+    let mut of = |is_float| plain_expression(rng, is_float, depth - 1, ids);
+    let (a, b) = (of(is_float), of(is_float));
+    let (condition, number) = (format!("{} < {}", of(!is_float), of(!is_float)), of(false));
+    match (is_float, rng.u8(..10)) {
+        (_, 0) => format!("({a} + {b})"),
+        (_, 1) => format!("({a} - {b})"),
+        (_, 2) => format!("({a} * {b})"),
+        (true, 3) => format!("({a} / ({b} + 1.5f))"),
+        (true, 4) => format!("sqrt(fabs({a}))"),
+        (true, 5) => format!("exp(fmin({a}, 3.0f))"),
+        (true, 6) => format!("sin({a})"),
+        (true, 7) => format!("fmin(fmax({a}, -100.0f), {b})"),
+        (true, 8) => format!("convert_float({number})"),
+        (false, 3) => format!("max({a}, {b})"),
+        (false, 4) => format!("({a} / (min({b}, 7u) + 1u))"),
+        (_, _) => format!("({condition} ? {a} : {b})"),
+    }
+}
+
+/// Writes the body of a kernel in which no index can wrap.
+fn plain_body(rng: &mut Rng, all: &mut String, shape: &Shape, ids: &[&str]) {
+    let _ = writeln!(
+        all,
+        "    const size_t i = get_global_id(0) - get_global_offset(0) + get_global_size(0) * (get_global_id(1) - \
+         get_global_offset(1));"
+    );
+    // PoCL 3.1 does not link some kernels in which this is called in a loop.
+    let ids: Vec<&str> = ids.iter().copied().filter(|id| *id != "get_work_dim()").collect();
+    let ids = ids.as_slice();
+    let index = format!("i + {} < {LEN} ? i + {0} : i", rng.usize(1..9));
+    let index = if shape.reads_own { "i" } else { &index };
+    let read = if shape.reads_floats { "x" } else { "u" };
+    let _ = writeln!(all, "    float x = fx;\n    uint u = ux;\n    {read} = from[{index}];");
+    for _ in 0..rng.usize(..3) {
+        let is_float = rng.bool();
+        let (name, value) = (if is_float { "x" } else { "u" }, plain_expression(rng, is_float, 2, ids));
+        let _ = match rng.u8(..4) {
+            0 => writeln!(all, "    for (uint k = 0; k < {}u; k++) {name} = {value};", rng.u8(1..6)),
+            1 => writeln!(all, "    if ({} > 9u && fx < 1.0f) {name} = {value};", plain_expression(rng, false, 1, ids)),
+            _ => writeln!(all, "    {name} = {value};"),
+        };
+    }
+    let value = plain_expression(rng, shape.writes_floats, 3, ids);
+    let old = if rng.bool() { "to[i] +" } else { "" };
+    let _ = writeln!(all, "    to[i] = {old} ({value});\n}}");
+}
+
 /// Writes a float or an integer expression.
 fn expression(rng: &mut Rng, is_float: bool, depth: usize, ids: &[&str]) -> String {
     if depth == 0 || rng.u8(..5) == 0 {
@@ -94,6 +154,10 @@ fn kernel(rng: &mut Rng, all: &mut String, number: usize, reads_own: bool) -> Sh
         ]);
     }
     let _ = writeln!(all, "kernel void k{number}(global {to} *to, global const {from} *from, float fx, uint ux) {{");
+    if rng.u8(..3) == 0 {
+        plain_body(rng, all, &shape, &ids);
+        return shape;
+    }
     let index = format!("(i * {} + {}) % {LEN}", rng.usize(1..7), rng.usize(..9));
     let index = if reads_own { "i" } else { &index };
     let _ = writeln!(all, "    const size_t i = HERE;\n    const {from} read = from[{index}];");

@@ -73,7 +73,7 @@ pub(crate) struct Dialect {
     pub(crate) form: Form,
     /// What the driver's functions return for the sizes of a fourth dimension. OpenCL says 1.
     pub(crate) size_beyond: u32,
-    /// Whether its compiler vectorizes loops over work-items rightly.
+    /// Whether its compiler vectorizes all loops over work-items rightly; if not, those in which no index wraps.
     pub(crate) vectorizes: bool,
 }
 
@@ -279,12 +279,15 @@ struct Function<'a> {
     params: &'a str,
     names: String,
     body: &'a str,
+    /// Whether surely no index into memory wraps.
+    wraps_no_index: bool,
 }
 
 impl<'a> Function<'a> {
     fn of(name: &str, text: &'a str, source: &'a Source) -> Option<Self> {
         // Bytes, because compilers take it that they may be of any type.
-        let own = |params, names: &str, body| Some(Self { params, names: names.to_owned(), body });
+        let own =
+            |params, names: &str, body| Some(Self { params, names: names.to_owned(), body, wraps_no_index: false });
         match name {
             FILL => own(
                 "global uchar *clgraph_fuse_to, uint clgraph_fuse_word",
@@ -298,7 +301,8 @@ impl<'a> Function<'a> {
             ),
             _ => {
                 let kernel: &KernelText = source.item(name).ok()?;
-                Some(Self { params: &kernel.params, names: kernel.names.join(", "), body: &text[kernel.body.clone()] })
+                let (names, body) = (kernel.names.join(", "), &text[kernel.body.clone()]);
+                Some(Self { params: &kernel.params, names, body, wraps_no_index: source.wraps_no_index(name) })
             }
         }
     }
@@ -356,9 +360,10 @@ fn write_run(all: &mut String, name: &str, function: &Function<'_>, dialect: Dia
     };
     let (before, ids) = body.split_once("CALL(").unwrap_or((body, ")"));
     let ids = ids.strip_suffix(')').unwrap_or(ids);
+    let is_scalar = dialect.form == Form::OneItem && !dialect.vectorizes && !function.wraps_no_index;
     // The innermost loop is the last.
     let before = match before.rsplit_once("for (") {
-        Some((outer, inner)) if !dialect.vectorizes && dialect.form == Form::OneItem => {
+        Some((outer, inner)) if is_scalar => {
             let outer = outer.trim_end();
             let outer = if outer.is_empty() { String::new() } else { format!("    {outer}\n") };
             format!("{outer}{SCALAR}\n    for ({inner}")

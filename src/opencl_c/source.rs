@@ -3,6 +3,7 @@
 mod kernel;
 mod later;
 mod types;
+mod wraps;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -11,7 +12,7 @@ pub(crate) use kernel::{KernelText, NotItem, ParamKind, ParamText};
 
 use self::later::Places;
 
-use super::tokens::{NotSplit, Token, TokenKind, plain_directive, split};
+use super::tokens::{NotSplit, Token, TokenKind, closing, plain_directive, split};
 use super::unreadable::Unreadable;
 use super::words::{
     BUILDS, DECLARING, LOCAL, QUALIFIERS, WAITING, check_word, divides, is_keyword, is_mangled, is_type, is_word,
@@ -27,6 +28,7 @@ pub(crate) struct Source {
     /// Macros that make texts of their arguments.
     quoting: BTreeSet<String>,
     hides_types: bool,
+    names_types: bool,
 }
 
 /// What a kernel and the functions that it reaches may do.
@@ -77,6 +79,7 @@ impl Source {
         reader.declarations(&tokens)?;
         reader.check_kernels();
         reader.found.hides_types = reader.hides_types(&tokens);
+        reader.found.names_types = reader.names_types(&tokens);
         reader.found.macros = reader.macros.into_keys().collect();
         Ok(reader.found)
     }
@@ -331,7 +334,7 @@ impl<'a> Reader<'a> {
                     return Ok(at + 1);
                 }
                 TokenKind::Mark(b'(') => {
-                    let end = closing(tokens, at, b'(', b')')?;
+                    let end = closing(tokens, at, b'(', b')').ok_or(Unreadable::Unbalanced)?;
                     let follows = shape.words.last().copied();
                     if matches!(follows, Some("__attribute__" | "__attribute")) {
                         shape.words.pop();
@@ -346,7 +349,7 @@ impl<'a> Reader<'a> {
                     at = end;
                 }
                 TokenKind::Mark(b'{') => {
-                    let end = closing(tokens, at, b'{', b'}')?;
+                    let end = closing(tokens, at, b'{', b'}').ok_or(Unreadable::Unbalanced)?;
                     let is_type = shape.words.iter().any(|word| matches!(*word, "struct" | "union" | "enum"));
                     if shape.params.is_some() && !shape.has_value {
                         self.function(&shape, tokens, begin, at..end)?;
@@ -579,22 +582,4 @@ struct Shape<'a> {
     /// Whether there is a star behind the first value: of a product, or of another declarator.
     has_star: bool,
     is_typedef: bool,
-}
-
-/// Returns where what opens at a place is closed, behind the closing mark.
-fn closing(tokens: &[Token], begin: usize, open: u8, close: u8) -> Result<usize, Unreadable> {
-    let mut depth = 0;
-    for (at, token) in tokens.iter().enumerate().skip(begin) {
-        match token.kind {
-            TokenKind::Mark(mark) if mark == open => depth += 1,
-            TokenKind::Mark(mark) if mark == close => {
-                depth -= 1;
-                if depth == 0 {
-                    return Ok(at + 1);
-                }
-            }
-            _ => {}
-        }
-    }
-    Err(Unreadable::Unbalanced)
 }

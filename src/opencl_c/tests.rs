@@ -363,3 +363,44 @@ fn the_kernels_of_the_examples_are_read() {
     }
     assert!(kernels > 10, "{kernels}");
 }
+
+/// Z2: where some compilers vectorize wrongly, only what has no index that wraps is vectorized.
+#[test]
+fn an_index_wraps_only_where_low_bits_are_taken() {
+    let wraps = |before: &str, body: &str| {
+        let text = format!(
+            "{before}\nkernel void f(global uchar *a, global float *b, uint n) {{ size_t i = get_global_id(0); {body} }}"
+        );
+        !read(&text).unwrap().wraps_no_index("f")
+    };
+    for plain in [
+        "b[i] = b[i + 1] * n + exp(b[i]);",
+        "if (i < n && (n > 3 || i <= 2)) b[i * 3] = a[i] / 2;",
+        "for (uint k = 0; k < 4; ++k) b[4 * i + k] = k >= 2 ? 1.0f : fma(b[i], 2.0f, b[i]);",
+        "float4 v = vload4(i, b); vstore4(v, i, b);",
+    ] {
+        assert!(!wraps("", plain), "{plain}");
+    }
+    for odd in [
+        "b[(i * 3) % 256] = 1;",
+        "b[i & 7] = 1;",
+        "uint h = i; h &= 7; b[h] = 1;",
+        "b[i >> 1] = 1;",
+        "b[i << n] = 1;",
+        "b[i ^ 1] = 1;",
+        "b[i | 1] = 1;",
+        "b[~i] = 1;",
+        "b[(uchar)i] = 1;",
+        "ushort k = i; b[k] = 1;",
+        "b[convert_char(i)] = 1;",
+        "b[mul24((uint)i, n)] = 1;",
+        "b[rotate((uint)i, 3u)] = 1;",
+        "b[i && &n] = 1;",
+    ] {
+        assert!(wraps("", odd), "{odd}");
+    }
+    assert!(wraps("typedef uchar narrow;", "b[(narrow)i] = 1;"));
+    assert!(wraps("#define LOW(x) ((x) & 7)", "b[LOW(i)] = 1;"));
+    assert!(wraps("size_t low(size_t x) { return x & 7; }", "b[low(i)] = 1;"));
+    assert!(!read("kernel void f() {}").unwrap().wraps_no_index("g"));
+}

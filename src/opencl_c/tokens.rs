@@ -195,3 +195,21 @@ pub(super) fn plain_directive(text: &str) -> String {
     }
     String::from_utf8_lossy(&plain).into_owned()
 }
+
+/// Returns where what opens at a place is closed, behind the closing mark.
+pub(super) fn closing(tokens: &[Token], begin: usize, open: u8, close: u8) -> Option<usize> {
+    let mut depth = 0;
+    for (at, token) in tokens.iter().enumerate().skip(begin) {
+        match token.kind {
+            TokenKind::Mark(mark) if mark == open => depth += 1,
+            TokenKind::Mark(mark) if mark == close => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}

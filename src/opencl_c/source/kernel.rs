@@ -22,6 +22,8 @@ pub(crate) struct KernelText {
     pub(in crate::opencl_c) each: Vec<ParamText>,
     /// The bytes of its body in the source, with braces.
     pub(in crate::opencl_c) body: Range<usize>,
+    /// Whether the body has an operator, type or function that takes low bits of a number.
+    pub(super) takes_low_bits: bool,
     /// Why the body cannot be written elsewhere.
     moves: Result<(), NotItem>,
 }
@@ -264,7 +266,8 @@ impl<'a> Reader<'a> {
             free.extend(types.flat_map(|word| self.reached(word)));
             self.places.free.push((own_name.to_owned(), place.clone(), free));
         });
-        Ok(KernelText { attributes: attributes.join(" "), params, names, each, body: place, moves })
+        let takes_low_bits = self.takes_low_bits(body);
+        Ok(KernelText { attributes: attributes.join(" "), params, names, each, body: place, takes_low_bits, moves })
     }
 
     fn param(&self, tokens: &[Token], type_text: String) -> ParamText {
