@@ -92,13 +92,67 @@ fn bounds_of_a_loop_are_kept() {
     let run = executable.submit_to(&bench.queue).with(&turns, [4]).submit().unwrap();
     let error = run.wait_for(LONG).unwrap_err();
     assert!(
-        matches!(&error, Error::Submit(SubmitError::TooManyTurns { node, turns: 3 }) if *node == Some(once.node())),
+        matches!(&error, Error::Submit(SubmitError::TooManyTurns { node, turns: 3, .. }) if *node == Some(once.node())),
         "{error}"
     );
     assert_eq!(bench.content(&data), stirred(1, times + 3, 4), "as the last turn left it");
     assert_eq!(bench.content(&after), stirred(1, times, 4), "what comes after it did not run");
     assert_eq!(run.turns(&once).unwrap(), 3);
     executable.submit_to(&bench.queue).with(&turns, [1]).submit().unwrap().wait_for(LONG).unwrap();
+}
+
+/// Rules K4, K7: an error names the loop that it is about, also where that is inside of another.
+#[test]
+fn errors_name_the_loop_inside() {
+    let bench = Bench::new();
+    let (data, on) = (bench.buffer(&[1; 4]), bench.buffer(&[1]));
+    let graph = bench.graph();
+    graph.fill(&data, 3).add().unwrap();
+    let body = graph.finalize(Finalize::new()).unwrap();
+    let inner = bench.graph();
+    inner.repeat_while(&on, &body).at_most(3).label("inner").add().unwrap();
+    let inner = inner.finalize(Finalize::new()).unwrap();
+    let graph = bench.graph();
+    let outer = graph.repeat_while(&on, &inner).at_most(1000).label("outer").add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let error = executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap_err();
+    assert!(
+        matches!(&error, Error::Submit(SubmitError::TooManyTurns { node: Some(node), turns: 3, .. }) if *node == outer.node()),
+        "{error}"
+    );
+    assert!(
+        error
+            .to_string()
+            .starts_with("node 0 (loop `repeat_while`, \"inner\", inside of it) would go on after 3 turns"),
+        "{error}"
+    );
+    let graph = bench.graph();
+    graph.repeat_while(&on, &body).at_most(2).label("alone").add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    let error = executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap_err();
+    assert!(
+        error.to_string().starts_with("node 0 (loop `repeat_while`, \"alone\") would go on after 2 turns"),
+        "{error}"
+    );
+}
+
+/// Rule K3: turns without anything to run take no time, however many they are. A switch without cases has no turn.
+#[test]
+fn turns_without_commands_are_over_at_once() {
+    let bench = Bench::new();
+    let (data, on) = (bench.buffer(&[1; 4]), bench.buffer(&[1]));
+    let nothing = bench.graph().finalize(Finalize::new()).unwrap();
+    let graph = bench.graph();
+    let many = graph.repeat(u64::MAX, &nothing).add().unwrap();
+    let none = graph.switch(&on, []).add().unwrap();
+    graph.fill(&data, 5).after(many.node()).add().unwrap();
+    let executable = graph.finalize(Finalize::new()).unwrap();
+    for _ in 0..2 {
+        let run = executable.submit(&bench.queue).unwrap();
+        run.wait_for(LONG).unwrap();
+        assert_eq!((run.turns(&many).unwrap(), run.turns(&none).unwrap()), (u64::MAX, 0));
+        assert_eq!(bench.content(&data), [5; 4]);
+    }
 }
 
 /// Rules K1, K2
@@ -549,7 +603,7 @@ fn loops_of_queues_have_bounds() {
     };
     let new = LoopBounds::new;
     let too_many = |error: &Error| match error {
-        Error::Submit(SubmitError::TooManyTurns { node, turns }) => (node.is_some(), *turns),
+        Error::Submit(SubmitError::TooManyTurns { node, turns, .. }) => (node.is_some(), *turns),
         error => panic!("{error}"),
     };
     for (left, bounds, turns, fails) in [

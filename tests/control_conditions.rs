@@ -128,7 +128,7 @@ fn the_number_of_turns_and_the_bound_are_updated() {
     let fails_after = |most: u64| {
         let run = executable.submit(&bench.queue).unwrap();
         let error = run.wait_for(LONG).unwrap_err();
-        let Error::Submit(SubmitError::TooManyTurns { node, turns }) = &error else { panic!("{error}") };
+        let Error::Submit(SubmitError::TooManyTurns { node, turns, .. }) = &error else { panic!("{error}") };
         assert_eq!((*node, *turns, run.turns(&bounded).unwrap()), (Some(bounded.node()), most, most), "{error}");
     };
     fails_after(2);
@@ -163,7 +163,7 @@ fn a_like_graph_brings_other_conditions_and_bounds() {
         let run = executable.submit(&bench.queue).unwrap();
         let outcome = run.wait_for(LONG).err();
         let most = match &outcome {
-            Some(Error::Submit(SubmitError::TooManyTurns { node, turns })) if *node == Some(loops.node()) => {
+            Some(Error::Submit(SubmitError::TooManyTurns { node, turns, .. })) if *node == Some(loops.node()) => {
                 Some(*turns)
             }
             None => None,

@@ -267,6 +267,32 @@ fn what_is_not_fused_says_why() {
     assert_eq!(why(&loops), [WhyNotFused::InLoop, WhyNotFused::InLoop]);
 }
 
+/// Rules Z1, Z3: a kernel may call functions for its ids in ways that a macro hides. Whether it is fused or not, it gets its ids.
+#[test]
+fn ids_behind_macros_stay_the_ids_of_the_kernel() {
+    let bench = Bench::new();
+    for (id, is_fused) in [
+        ("#define ID get_global_id(0)", true),
+        ("#define ID get_global_id (0)", true),
+        ("#define ARG(x) (x)\n#define ID ARG(get_global_id(0))", true),
+        ("#define AT (0)\n#define ID get_global_id AT", false),
+        ("#define NOTHING\n#define G get_global_id\n#define ID G NOTHING (0)", false),
+        ("#define CALL(f) f(0)\n#define ID CALL(get_global_id)", false),
+    ] {
+        let source = format!("{id}\nkernel void advance(global uint *a) {{ a[ID] = a[ID] * 3 + 1; }}");
+        let kernel = Program::from_source(&bench.queue, &source).unwrap().kernel("advance").unwrap();
+        let (buffer, graph) = (bench.buffer(&[1; 64]), bench.graph());
+        for _ in 0..8 {
+            // SAFETY: each work-item touches its own element.
+            unsafe { graph.kernel(&kernel).read_write(&buffer).range(64).add().unwrap() };
+        }
+        let executable = graph.finalize(Finalize::new().fuse(Fuse::Now)).unwrap();
+        assert_eq!(!executable.report().fused.is_empty(), is_fused, "{id}");
+        executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+        assert_eq!(bench.content(&buffer), [9841; 64], "{id}");
+    }
+}
+
 /// Rule Z2: a kernel that compilers do not build as a function (braces do not hold the arguments of a macro together) does not keep
 /// others from being fused.
 #[test]

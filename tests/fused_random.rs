@@ -387,7 +387,11 @@ fn random(own: bool) -> (usize, usize) {
     let (field, mut rng) = (Field::new(if own { LONG_LEN } else { LEN }), Rng::with_seed(seed));
     let (mut launches, mut fused) = (0, 0);
     for _ in 0..count {
-        let (source, shapes) = program(&mut rng, own);
+        let (mut source, shapes) = program(&mut rng, own);
+        if field.bench.queue.device().caps().platform == "rusticl" {
+            // Without Mesa's own libclc it does not build these.
+            source = source.replace("exp(", "fabs(").replace("sin(", "fabs(");
+        }
         let std = if field.bench.queue.device().caps().version.major >= 3 { "-cl-std=CL3.0" } else { "-cl-std=CL2.0" };
         let program = ProgramBuilder::new(&field.bench.queue).options(std).source(&source).unwrap();
         let kernels: Vec<Kernel> = (0..KERNELS).map(|at| program.kernel(&format!("k{at}")).unwrap()).collect();

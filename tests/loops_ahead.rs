@@ -550,6 +550,54 @@ fn ends(bench: &Bench, left: &Buffer<u32>, body: &Executable) -> Option<HostDeci
     why(&executable)
 }
 
+/// Rule K7: what goes ahead is done by kernels, which must not write memory that a program may only read, nor read what it may only
+/// write. Commands may.
+#[test]
+fn memory_that_kernels_must_not_touch_keeps_a_loop_with_the_host() {
+    use opencl3::memory::{self, CL_MEM_READ_ONLY, CL_MEM_READ_WRITE, CL_MEM_WRITE_ONLY};
+    let bench = Bench::new();
+    let context = clgraph::InContext::context(&bench.queue).to_opencl3().unwrap();
+    let buffer = |flags| {
+        // SAFETY: no host pointer.
+        let plain = unsafe { memory::Buffer::<u32>::create(&context, flags, LEN, std::ptr::null_mut()) }.unwrap();
+        Buffer::<u32>::from_opencl3(&bench.queue, &plain).unwrap()
+    };
+    let [any, read_only, write_only] = [CL_MEM_READ_WRITE, CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY].map(buffer);
+    let (left, count_down) = (bench.buffer(&[0]), kernel(&bench, "count_down"));
+    type Add<'a> = &'a dyn Fn(&Graph);
+    let bodies: [(Add<'_>, bool); 8] = [
+        (&|graph| _ = graph.fill(&any, 1_u32).add().unwrap(), true),
+        (&|graph| _ = graph.fill(&read_only, 1_u32).add().unwrap(), false),
+        (&|graph| _ = graph.copy(&any, &read_only).add().unwrap(), false),
+        (&|graph| _ = graph.copy(&write_only, &any).add().unwrap(), false),
+        (&|graph| _ = graph.copy(&read_only, &write_only).add().unwrap(), true),
+        (&|graph| _ = graph.write(&read_only, [3_u32; LEN]).add().unwrap(), false),
+        (&|graph| _ = graph.read(&write_only).add().unwrap(), false),
+        (&|graph| _ = graph.read(&read_only).add().unwrap(), true),
+    ];
+    for (number, (add, may)) in bodies.into_iter().enumerate() {
+        let graph = bench.graph();
+        add(&graph);
+        // SAFETY: one work-item, one number.
+        unsafe { graph.kernel(&count_down).read_write(&left).range(1).add().unwrap() };
+        let why = ends(&bench, &left, &graph.finalize(Finalize::new()).unwrap());
+        assert_eq!(why, (!may).then_some(HostDecided::Access), "{number}");
+    }
+    // The condition.
+    let graph = bench.graph();
+    // SAFETY: as above.
+    unsafe { graph.kernel(&count_down).read_write(&left).range(1).add().unwrap() };
+    graph.copy(&left, &write_only.slice(..1).unwrap()).add().unwrap();
+    let body = graph.finalize(Finalize::new()).unwrap();
+    let graph = bench.graph();
+    graph.write(&left, [3_u32]).add().unwrap();
+    let node = graph.repeat_while(&write_only.slice(..1).unwrap(), &body).at_least_once().at_most(9).add().unwrap();
+    let executable = graph.finalize(Finalize::new().loops(Loops::Ahead)).unwrap();
+    let run = executable.submit(&bench.queue).unwrap();
+    run.wait_for(LONG).unwrap();
+    assert_eq!((run.turns(&node).unwrap(), why(&executable)), (3, Some(HostDecided::Access)));
+}
+
 /// How the environment has a loop run, in a process of its own.
 fn child(given: &str) -> String {
     let mut child = std::process::Command::new(std::env::current_exe().unwrap());

@@ -204,7 +204,7 @@ fn what_is_cancelled_before_it_begins_never_begins() {
             let error = run.wait_for(LONG).failure();
             let of = node.node();
             let is_it =
-                matches!(&error, clgraph::Error::Submit(SubmitError::Cancelled { node, turns: 0 }) if *node == of);
+                matches!(&error, clgraph::Error::Submit(SubmitError::Cancelled { node, turns: 0, .. }) if *node == of);
             assert!(is_it, "{loops:?}: {error}");
             assert_eq!(run.turns(&node).unwrap(), 0);
             // The executable goes on working.

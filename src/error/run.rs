@@ -279,19 +279,23 @@ pub enum SubmitError {
     #[error(
         "{} would go on after {turns} turns, which `at_most` does not allow: give it a larger bound, or find out why its \
          condition still holds",
-        node.map_or_else(|| "a loop of a queue".to_owned(), |node| format!("{node} (loop)"))
+        node.map_or_else(|| what.clone(), |node| format!("{node} ({what})"))
     )]
     TooManyTurns {
         /// The loop, or the node that it is inside. None for a loop of a queue that executes.
         node: Option<Node>,
+        /// The loop and its label, and whether it is inside of the node.
+        what: String,
         /// The bound.
         turns: u64,
     },
     /// The program has cancelled the submission.
-    #[error("the submission was cancelled by the program, when {node} had had {turns} turns")]
+    #[error("the submission was cancelled by the program: {node} ({what}) stopped after {turns} turns")]
     Cancelled {
         /// The branch or loop that met it, or the node that it is inside.
         node: Node,
+        /// The branch or loop and its label, and whether it is inside of the node.
+        what: String,
         /// How many turns that branch or loop had, since it began last.
         turns: u64,
     },

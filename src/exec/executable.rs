@@ -76,21 +76,19 @@ impl Executable {
                 Tier::Waiting(of) | Tier::Building(of) => report.not_fused.extend_from_slice(&of.lost),
                 Tier::Off | Tier::Ready { stays: true, .. } => {}
             }
-            let values = &exec_state.values;
-            let form = match &exec_state.tier {
-                Tier::Ready { form, .. } if is_fused => Some(&form.values.guards),
-                _ => None,
+            // The form that runs is the one that has measured.
+            let (values, plan) = match &exec_state.tier {
+                Tier::Ready { form, .. } if is_fused => (&form.values, &form.plan.fixed.plan),
+                _ => (&exec_state.values, &self.0.fixed.plan),
             };
             for of in &mut report.loops {
-                if let Some(guards) = form {
-                    of.on_device = guards.on_device(of.flow).is_some();
-                    if of.on_device {
-                        of.host_decided = None;
-                        continue;
-                    }
+                of.on_device = values.guards.on_device(of.flow).is_some();
+                if of.on_device {
+                    of.host_decided = None;
+                    continue;
                 }
                 let Some(guard) = values.guards.of_flow(of.flow) else { continue };
-                of.host_decided = guard.condition(values, &self.0.fixed.plan).err();
+                of.host_decided = guard.condition(values, plan).err();
                 of.ahead = guard.pace().is_ahead().filter(|_| of.host_decided.is_none());
             }
             let leftovers = exec_state.leftovers();

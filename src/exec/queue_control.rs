@@ -160,7 +160,9 @@ impl Queue {
         let mut turns = 0;
         while at_least_once && turns == 0 || self.number(kind, condition)? != 0 {
             if at_most.is_some_and(|most| turns >= most) {
-                return Err(SubmitError::TooManyTurns { node: None, turns }.into());
+                return Err(
+                    SubmitError::TooManyTurns { node: None, what: "a loop of a queue".to_owned(), turns }.into()
+                );
             }
             body(self)?;
             turns += 1;

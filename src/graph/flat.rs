@@ -19,7 +19,7 @@ use crate::ir::{
     Access, DataId, ExternalId, Ir, KernelDecl, KernelId, Mode, NativeId, NodeId, ResultId, RootId, SamplerId, TaskId,
     View, ViewId, ViewKind,
 };
-use crate::lower::{self, Chains, Fused, Need, Origin, Output, Source, Unrolled, UnrolledAt};
+use crate::lower::{self, Chains, Fused, Need, OWN, Origin, Output, Source, Unrolled, UnrolledAt};
 
 /// A graph without sub-graphs.
 #[derive(Clone, Debug)]
@@ -38,6 +38,11 @@ impl Origins {
     /// The origin of a flat node.
     pub(crate) fn of(&self, node: NodeId) -> Origin {
         self.0.as_ref().map_or(Origin { node, part: 0 }, |origins| origins[node.index()])
+    }
+
+    /// Returns whether a branch or loop is inside of a node of the graph, and not that node itself.
+    pub(crate) fn is_inside(&self, node: NodeId) -> bool {
+        self.0.is_some() && self.of(node).part != OWN
     }
 }
 

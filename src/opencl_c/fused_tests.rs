@@ -39,6 +39,16 @@ fn what_is_no_function_of_one_work_item_is_refused_with_the_reason() {
         ("#define AT(f) f(0)\nkernel void f(global int *a) { a[AT(get_global_id)] = 1; }", {
             NotItem::Name("get_global_id".to_owned())
         }),
+        // A macro that takes arguments is not expanded before another macro.
+        ("#define AT (0)\n#define I get_global_id AT\nkernel void f(global int *a) { a[I] = 1; }", {
+            NotItem::Name("get_global_id".to_owned())
+        }),
+        ("#define NOTHING\n#define G get_local_id\nkernel void f(global int *a) { a[G NOTHING (0)] = 1; }", {
+            NotItem::Name("get_local_id".to_owned())
+        }),
+        ("#define J get_group_id\n#define I J\nkernel void f(global int *a) { a[I(0)] = 1; }", {
+            NotItem::Name("get_group_id".to_owned())
+        }),
         ("#define X 1\nkernel void f(global int *a) { a[0] = X; }\n#undef X\n#define X 2\n", {
             NotItem::Unreadable(Unreadable::Redefined("X".to_owned()))
         }),

@@ -15,7 +15,7 @@ use self::later::Places;
 use super::tokens::{NotSplit, Token, TokenKind, closing, plain_directive, split};
 use super::unreadable::Unreadable;
 use super::words::{
-    BUILDS, DECLARING, LOCAL, QUALIFIERS, WAITING, check_word, divides, is_keyword, is_mangled, is_type, is_word,
+    BUILDS, DECLARING, IDS, LOCAL, QUALIFIERS, WAITING, check_word, divides, is_keyword, is_mangled, is_type, is_word,
 };
 
 /// What a source has.
@@ -27,6 +27,8 @@ pub(crate) struct Source {
     macros: BTreeSet<String>,
     /// Macros that make texts of their arguments.
     quoting: BTreeSet<String>,
+    /// Macros that name a function for ids without the mark that calls it.
+    naming_ids: BTreeMap<String, String>,
     hides_types: bool,
     names_types: bool,
 }
@@ -180,6 +182,14 @@ impl<'a> Reader<'a> {
             TokenKind::Directive => Piece::Mark(b'#'),
         };
         let body: Vec<Piece> = pieces.iter().map(piece).collect();
+        for (at, piece) in body.iter().enumerate() {
+            if let Piece::Word(word) = piece
+                && IDS.contains(&word.as_str())
+                && body.get(at + 1) != Some(&Piece::Mark(b'('))
+            {
+                self.found.naming_ids.insert(name.to_owned(), word.clone());
+            }
+        }
         // Expressions and types, but nothing that declares something or changes what is inside of what.
         let mut open = Vec::new();
         for piece in &body {

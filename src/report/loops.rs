@@ -86,6 +86,9 @@ pub enum HostDecided {
     },
     /// The condition is in memory that may begin at any address, such as memory of the host. Kernels read whole words.
     Anywhere,
+    /// The condition, or what a fill, copy, write or read of the body touches, is in a buffer that kernels must not read or write: it has
+    /// the flag `CL_MEM_WRITE_ONLY` or `CL_MEM_READ_ONLY`. Turns ahead touch it by kernels.
+    Access,
     /// The driver refused an object that turns ahead need.
     Driver,
 }
@@ -112,6 +115,9 @@ impl fmt::Display for HostDecided {
                 )
             }
             Self::Anywhere => f.write_str("its condition is in memory of the host, which may begin at any address"),
+            Self::Access => f.write_str(
+                "kernels must not touch some of its memory, which is in a buffer for reading or writing only",
+            ),
             Self::Driver => f.write_str("the driver refused an object that it needs"),
         }
     }

@@ -124,7 +124,7 @@ impl Context {
     }
 
     /// Returns whether memory has to go through [`Self::freed`] on one of its devices.
-    pub(in crate::cl) fn must_free_late(&self) -> bool {
+    pub(crate) fn must_free_late(&self) -> bool {
         self.0.devices.iter().any(|device| quirks::must_free_late(device.caps()))
     }
 

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytemuck::cast_slice;
+use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
 use rustc_hash::FxHashMap;
 
 use crate::cl::commands::command::ByRef;
@@ -254,6 +255,9 @@ impl Guard {
         if !is_of_words(condition.mem) || !condition.offset.is_multiple_of(size_of::<u32>()) {
             return Err(HostDecided::Anywhere);
         }
+        if condition.mem.flags() & CL_MEM_WRITE_ONLY != 0 {
+            return Err(HostDecided::Access);
+        }
         for index in self.steps.clone() {
             let step = &plan.steps[index];
             let size = staged(values.command(step));
@@ -488,11 +492,25 @@ fn staged(command: &Command<ById>) -> Option<usize> {
     }
 }
 
+/// Returns whether a kernel may do what a transfer does.
+fn may_be_a_kernel(tables: &Tables, command: &Command<ById>) -> bool {
+    let may = |view, forbidden| tables.mem(view).is_some_and(|mem| mem.flags() & forbidden == 0);
+    match command {
+        Command::Fill { dst, .. } | Command::Write { dst, .. } => may(dst.mem, CL_MEM_READ_ONLY),
+        Command::Read { src, .. } => may(src.mem, CL_MEM_WRITE_ONLY),
+        Command::Copy { src, dst, .. } => may(src.mem, CL_MEM_WRITE_ONLY) && may(dst.mem, CL_MEM_READ_ONLY),
+        Command::CopyRect(_) | Command::CopyImage(_) | Command::Hint { .. } | Command::Kernel { .. } => true,
+        Command::Native { .. } | Command::Task(_) | Command::Event { .. } | Command::Control(_) => true,
+        Command::Empty | Command::SubGraph(_) | Command::Alloc(_) | Command::Free(_) => true,
+    }
+}
+
 /// Returns the kernel of a step, if it has one, or why the step cannot go ahead.
 fn goes_ahead<'a>(tables: &'a Tables, step: &Step) -> Result<Option<Launch<'a>>, HostDecided> {
     match tables.ir.command(step.node) {
         Command::Kernel { kernel, grid, .. } => Ok(Some((*kernel, grid))),
         command if command.is_noop() => Ok(None),
+        command if !may_be_a_kernel(tables, command) => Err(HostDecided::Access),
         Command::Fill { pattern, area: None, .. } if tables.ir.bytes(*pattern).len() <= PATTERN => Ok(None),
         Command::Fill { area: None, .. } => Err(HostDecided::Pattern),
         Command::Copy { .. } => Ok(None),

@@ -45,7 +45,7 @@ impl Deferred {
             count = count.min(at_most.map_or(u64::MAX, |most| most.saturating_sub(turn.turns)));
             if let Some(condition) = condition.as_ref().filter(|_| count > 0) {
                 if self.state.is_cancelled() {
-                    break Err(SubmitError::Cancelled { node: self.node(turn.of), turns: turn.turns }.into());
+                    break Err(self.cancelled(&turn));
                 }
                 if !inputs && let Err(error) = self.stage_inputs(guard, values) {
                     break Err(error);

@@ -40,11 +40,13 @@ impl Deferred {
             return self.ended(at, Ok(()));
         };
         let first = control.bodies.ends().0 as usize + 1;
-        if let Some(of) = values.guards.on_device(first) {
+        // A switch may have no case: then this flow is another node's.
+        let is_loop = matches!(control.kind, ControlKind::While { .. });
+        if let Some(of) = values.guards.on_device(first).filter(|_| is_loop) {
             let outcome = self.device_loop(of, turn, control, &values)?;
             return self.ended(at, outcome);
         }
-        if let Some(guard) = values.guards.of_flow(first) {
+        if let Some(guard) = values.guards.of_flow(first).filter(|_| is_loop) {
             let outcome = self.guarded_loop(guard, turn, control, &values)?;
             return self.ended(at, outcome);
         }
@@ -63,8 +65,18 @@ impl Deferred {
                 }
                 Ok(Next::Turn(body)) => first + body,
             };
+            let flow = &self.exec().plan.flows[body];
+            if let ControlKind::Repeat { turns } = control.kind
+                && flow.steps.is_empty()
+                && flow.tasks.is_empty()
+            {
+                // There is nothing to run: all turns are over at once.
+                self.state.turn(body, turns - turn.turns);
+                turn.turns = turns;
+                continue;
+            }
             self.state.turn(body, 1);
-            if self.exec().plan.flows[body].tasks.is_empty() {
+            if flow.tasks.is_empty() {
                 // The condition is read behind the turn, which also flushes the queue.
                 let quiet = matches!(control.kind, ControlKind::While { .. });
                 turn = self.whole_turn(body, turn, quiet)?;
@@ -88,7 +100,7 @@ impl Deferred {
             return Err(self.failure());
         }
         if self.state.is_cancelled() {
-            return Err(SubmitError::Cancelled { node: self.node(turn.of), turns: turn.turns }.into());
+            return Err(self.cancelled(turn));
         }
         let body = |number: usize| if number < control.bodies.len() { Next::Turn(number) } else { Next::Over };
         Ok(match control.kind {
@@ -100,7 +112,7 @@ impl Deferred {
                     return Ok(Next::Over);
                 }
                 if let Some(turns) = at_most.filter(|most| turn.turns >= *most) {
-                    return Err(SubmitError::TooManyTurns { node: Some(self.node(turn.of)), turns }.into());
+                    return Err(self.too_many_turns(turn.of, turns));
                 }
                 body(0)
             }
@@ -115,6 +127,22 @@ impl Deferred {
                 body(0)
             }
         })
+    }
+
+    /// Describes a branch or loop, for error texts.
+    fn describe_control(&self, task: TaskAt) -> String {
+        let what = self.describe(task);
+        if self.exec().origins.is_inside(self.task_node(task)) { format!("{what}, inside of it") } else { what }
+    }
+
+    /// The error of a submission that was cancelled.
+    pub(super) fn cancelled(&self, turn: &Turn) -> Error {
+        let (node, what) = (self.node(turn.of), self.describe_control(turn.of));
+        SubmitError::Cancelled { node, what, turns: turn.turns }.into()
+    }
+
+    fn too_many_turns(&self, task: TaskAt, turns: u64) -> Error {
+        SubmitError::TooManyTurns { node: Some(self.node(task)), what: self.describe_control(task), turns }.into()
     }
 
     /// Returns what the next turn of a loop without a condition waits for, and how many partitions are complete then.
@@ -160,8 +188,15 @@ impl Deferred {
         let Some((mem, offset)) = place else { return Ok(0) };
         let all = self.lock().enqueued;
         let mut number = [0; size_of::<u32>()];
+        let context = &self.exec().context;
+        if context.must_free_late() {
+            // While the read is enqueued nobody may free memory, so it must not wait for a turn.
+            waited(enqueue::marker(&self.own, &NOTHING).map_err(SubmitError::Driver)?.wait_surely())?;
+        }
+        let elsewhere = context.enqueue_elsewhere();
         let to = To { queue: &self.own, waits: &NOTHING, event: false };
         enqueue::read_blocking(&to, &Location { mem, offset }, &mut number).map_err(SubmitError::CommandFailed)?;
+        drop(elsewhere);
         self.has_waited(all);
         Ok(u32::from_ne_bytes(number))
     }

@@ -35,7 +35,7 @@ impl Deferred {
                 break self.next_turn(&turn, control, values).map(drop);
             }
             if self.state.is_cancelled() {
-                break Err(SubmitError::Cancelled { node: self.node(turn.of), turns: turn.turns }.into());
+                break Err(self.cancelled(&turn));
             }
             let most = u32::try_from(left).unwrap_or(u32::MAX).min(of.pace().next());
             let begun = Instant::now();

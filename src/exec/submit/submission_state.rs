@@ -174,7 +174,8 @@ impl SubmissionState {
     pub(in crate::exec) fn cancelled_before(&self) -> Result<()> {
         let control = self.control.as_ref().filter(|control| control.cancelled.load(Ordering::Relaxed));
         let first = control.and_then(|control| control.all.first());
-        first.map_or(Ok(()), |(port, _)| Err(SubmitError::Cancelled { node: port.node, turns: 0 }.into()))
+        let cancelled = |node| SubmitError::Cancelled { node, what: "branch or loop".to_owned(), turns: 0 };
+        first.map_or(Ok(()), |(port, _)| Err(cancelled(port.node).into()))
     }
 
     /// Notes that turns of a flow begin.

@@ -281,7 +281,7 @@ impl Deferred {
     }
 
     /// Describes a task, for error texts.
-    fn describe(&self, task: TaskAt) -> String {
+    pub(super) fn describe(&self, task: TaskAt) -> String {
         let node = self.task_node(task);
         let progress = self.lock();
         let tables = progress.work.as_ref().map(|work| &work.snapshot.values.tables);

@@ -272,7 +272,7 @@ impl Form {
 /// Returns the flow of the body of a loop.
 fn flow_of_body(tables: &Tables, node: NodeId) -> Option<usize> {
     match tables.ir.command(node) {
-        Command::Control(control) => Some(control.bodies.ends().0 as usize + 1),
+        Command::Control(control) if control.bodies.len() > 0 => Some(control.bodies.ends().0 as usize + 1),
         _ => None,
     }
 }

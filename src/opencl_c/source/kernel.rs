@@ -143,6 +143,9 @@ impl Source {
                 if ["atom", "__sync", "printf", "pipe", "ndrange"].iter().any(is_order) {
                     return Err(NotItem::Order(word.clone()));
                 }
+                if let Some(id) = self.naming_ids.get(word) {
+                    return Err(NotItem::Name(id.clone()));
+                }
                 if let (true, Some(helper)) = (IDS.contains(&word.as_str()), helper) {
                     return Err(NotItem::Helper(helper.to_owned()));
                 }
