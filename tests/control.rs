@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use clgraph::{
     Branch, Buffer, BuildCause, BuildError, ControlHandle, Error, Event, Executable, ExecuteKernel, Finalize, Graph,
     HostData, HostRead, HostTaskContext, HostWrite, Loop, LoopBounds, NativeCommand, NodeKind, Path, Queue,
-    RecordError, SubmitError, Trace, UserEvent,
+    RecordError, SubmitError, Trace, UpdateError, UserEvent,
 };
 use common::{Bench, assert_error, cause};
 use cpu_time::ProcessTime;
@@ -569,6 +569,12 @@ fn a_queue_decides_or_records() {
         run.wait_for(LONG).unwrap();
         assert_eq!(bench.content(&data), stirred(1, 5 * 3 + 2, 4), "out of order: {out_of_order}");
         assert_eq!((run.turns(&node.unwrap()).unwrap(), run.turns(&branch.unwrap()).unwrap()), (5, 1));
+        // An index beyond the cases runs nothing, a negative one too.
+        for index in [2, 7, u32::MAX] {
+            queue.enqueue_fill_buffer(&left, &[index], 0, 4, &[]).unwrap();
+            order(&queue).unwrap();
+            queue.switch(&left, 2, |_, case| panic!("case {case} of index {index}")).unwrap();
+        }
         // A body that fails is not recorded, and the recording goes on.
         let graph = bench.graph();
         let failed = graph.record(&queue, || {
@@ -578,6 +584,35 @@ fn a_queue_decides_or_records() {
         failed.unwrap();
         assert_eq!(graph.len(), 1);
     }
+}
+
+/// Rules K1, K9: a body is an executable as it was when the node was added. So a graph may have its own executable as a body, and that
+/// executable takes nothing over from the graph that has it.
+#[test]
+fn a_body_of_the_own_graph_is_what_that_was() {
+    let bench = Bench::new();
+    let data = bench.buffer(&[1; 4]);
+    let graph = bench.graph();
+    let stir = bench.kernel("stir");
+    // SAFETY: each work-item touches its own element.
+    let node = unsafe { graph.kernel(&stir).read_write(&data).range(4).add().unwrap() };
+    let first = graph.finalize(Finalize::new().updatable()).unwrap();
+    let twice = graph.repeat(2, &first).add().unwrap();
+    let second = graph.finalize(Finalize::new().updatable()).unwrap();
+    let run = second.submit(&bench.queue).unwrap();
+    run.wait_for(LONG).unwrap();
+    assert_eq!((run.turns(&twice).unwrap(), bench.content(&data)), (2, stirred(1, 3, 4)));
+    assert_error!(first.update_from(&graph), UpdateError::Differs { .. });
+    first.update(&node).unwrap();
+    second.update_from(&graph).unwrap();
+    // The graph takes the executable of all of it as its body: it is another one than the node has.
+    assert_error!(graph.repeat(2, &second).replace(&twice), BuildCause::Replace { .. });
+    let all = graph.repeat(1, &second).add().unwrap();
+    assert_error!(second.update_from(&graph), UpdateError::Differs { .. });
+    let third = graph.finalize(Finalize::new()).unwrap();
+    let run = third.submit(&bench.queue).unwrap();
+    run.wait_for(LONG).unwrap();
+    assert_eq!((run.turns(&all).unwrap(), bench.content(&data)), (1, stirred(1, 9, 4)));
 }
 
 /// Rules K4, K8: bounds hold where a queue executes and where it records.

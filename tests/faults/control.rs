@@ -1,6 +1,6 @@
 //! Branches and loops, one in another, with a host task in a turn.
 
-use clgraph::{Buffer, Executable, Finalize, Fuse, Graph, Loops, Path, Program, Queue, Result};
+use clgraph::{Buffer, Executable, ExecuteKernel, Finalize, Fuse, Graph, Loops, Path, Program, Queue, Result};
 
 use crate::uses::{SOURCE, again, result, setup};
 
@@ -110,6 +110,57 @@ pub fn on_device(path: Path) -> Result<Vec<Vec<u32>>> {
     let executable = again(|| graph.finalize(Finalize::new().path(path).fuse(Fuse::Now)))?;
     let plain = || executable.submit(&queue);
     let with = || executable.submit_to(&queue).with(&turns, [3]).submit();
+    let runs = [again(plain)?, again(with)?];
+    Ok(vec![result(&runs[0], &found, plain)?, result(&runs[1], &found, with)?])
+}
+
+/// Loops and branches that a queue decides.
+pub fn on_a_queue() -> Result<Vec<Vec<u32>>> {
+    let queue = setup()?;
+    let numbers = again(|| Buffer::from_slice(&queue, &[1_u32; 64]))?;
+    let left = again(|| Buffer::from_slice(&queue, &[3_u32]))?;
+    let program = again(|| Program::from_source(&queue, SOURCE))?;
+    let stir = again(|| program.kernel("stir"))?;
+    // The number of turns that are left is set by each turn, so a turn that is made again changes nothing.
+    let turns = std::cell::Cell::new(3_u32);
+    again(|| {
+        queue.repeat_while(&left, |queue| {
+            // SAFETY: each work-item touches its own element.
+            let launch = || unsafe {
+                ExecuteKernel::new(&stir).set_arg_read_write(&numbers).set_global_work_size(64).enqueue_nd_range(queue)
+            };
+            launch()?;
+            turns.set((turns.get() - 1).max(1));
+            queue.enqueue_fill_buffer(&left, &[turns.get() - 1], 0, 4, &[]).map(drop)
+        })
+    })?;
+    again(|| queue.enqueue_fill_buffer(&numbers, &[2], 0, 256, &[]).map(drop))?;
+    again(|| queue.repeat(2, |queue| queue.enqueue_fill_buffer(&numbers, &[4], 0, 128, &[]).map(drop)))?;
+    let fills = |queue: &Queue, to: u32| queue.enqueue_fill_buffer(&numbers, &[to], 128, 64, &[]).map(drop);
+    again(|| queue.when_else(&left, |_| Ok(()), |queue| fills(queue, 6)))?;
+    again(|| queue.switch(&left, 2, |queue, case| fills(queue, 7 + case as u32)))?;
+    let content = again(|| queue.enqueue_read_buffer_owned(&numbers, 0, 64, &[])?.wait())?;
+    Ok(vec![content.to_vec()])
+}
+
+/// A loop with few turns, which finalize makes a chain.
+pub fn unrolled(path: Path) -> Result<Vec<Vec<u32>>> {
+    let queue = setup()?;
+    let numbers = again(|| Buffer::from_slice(&queue, &[1_u32; 64]))?;
+    let program = again(|| Program::from_source(&queue, SOURCE))?;
+    let stir = again(|| program.kernel("stir"))?;
+    let turn = body(&queue, path, |graph| {
+        // SAFETY: each work-item touches its own element.
+        unsafe { graph.kernel(&stir).read_write(&numbers).range(64).add()? };
+        graph.fill(&numbers.slice(5..9)?, 2).add().map(drop)
+    })?;
+    let graph = Graph::new(&queue)?;
+    let input = graph.write(&numbers, [1; 64]).add()?;
+    graph.repeat(3, &turn).add()?;
+    let found = graph.read(&numbers).add()?;
+    let executable = again(|| graph.finalize(Finalize::new().path(path)))?;
+    let plain = || executable.submit(&queue);
+    let with = || executable.submit_to(&queue).with(&input, [7; 64]).submit();
     let runs = [again(plain)?, again(with)?];
     Ok(vec![result(&runs[0], &found, plain)?, result(&runs[1], &found, with)?])
 }

@@ -326,9 +326,16 @@ fn the_child_fails_every_call_once() {
         everything[..8].iter().all(|results| *results == everything[0]),
         "all paths and queues give the same bytes"
     );
-    for name in
-        ["updated", "addresses", "owned memory", "images", "globals", "mapped for tasks", "recorded native commands"]
-    {
+    for name in [
+        "updated",
+        "addresses",
+        "owned memory",
+        "images",
+        "globals",
+        "mapped for tasks",
+        "unrolled",
+        "recorded native commands",
+    ] {
         assert_eq!(of(name), of(&format!("{name}, native")), "both paths give the same bytes");
     }
     let every = of("every instruction");

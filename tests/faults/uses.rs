@@ -57,7 +57,7 @@ impl Use {
 const PLAIN: QueueProperties = QueueProperties::new();
 const OUT_OF_ORDER: QueueProperties = PLAIN.out_of_order(true);
 
-pub const USES: [Use; 67] = [
+pub const USES: [Use; 70] = [
     Use { name: "replay", path: Path::Replay, run: |path| everything(path, PLAIN, End::Wait) },
     Use { name: "native", path: Path::Native, run: |path| everything(path, PLAIN, End::Wait) },
     Use { name: "out of order", path: Path::Auto, run: |path| everything(path, OUT_OF_ORDER, End::Wait) },
@@ -116,6 +116,9 @@ pub const USES: [Use; 67] = [
     Use { name: "host tasks, executed", path: Path::Replay, run: |_| host_tasks::on_a_queue() },
     Use { name: "branches and loops", path: Path::Replay, run: control::in_a_graph },
     Use { name: "branches and loops, native", path: Path::Native, run: control::in_a_graph },
+    Use { name: "loops of a queue", path: Path::Replay, run: |_| control::on_a_queue() },
+    Use { name: "unrolled", path: Path::Replay, run: control::unrolled },
+    Use { name: "unrolled, native", path: Path::Native, run: control::unrolled },
     Use { name: "turns ahead", path: Path::Replay, run: control::ahead },
     Use { name: "turns ahead, native", path: Path::Native, run: control::ahead },
     Use { name: "turns by a kernel", path: Path::Replay, run: control::on_device },
