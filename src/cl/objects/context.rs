@@ -43,6 +43,8 @@ struct Inner {
     globals: Arc<Registry>,
     handle: Handle<ContextKind>,
     devices: Vec<Device>,
+    /// See [`Context::must_free_late`].
+    must_free_late: bool,
 }
 
 impl Context {
@@ -108,7 +110,8 @@ impl Context {
     fn of(handle: Handle<ContextKind>, devices: Vec<Device>) -> Result<Self> {
         let globals = Registry::of(&handle)?;
         let (copier, image_formats) = (Mutex::default(), Mutex::default());
-        Ok(Self(Arc::new(Inner { copier, image_formats, globals, handle, devices })))
+        let must_free_late = devices.iter().any(|device| quirks::must_free_late(device.caps()));
+        Ok(Self(Arc::new(Inner { copier, image_formats, globals, handle, devices, must_free_late })))
     }
 
     pub(in crate::cl) fn globals(&self) -> &Registry {
@@ -125,7 +128,7 @@ impl Context {
 
     /// Returns whether memory has to go through [`Self::freed`] on one of its devices.
     pub(crate) fn must_free_late(&self) -> bool {
-        self.0.devices.iter().any(|device| quirks::must_free_late(device.caps()))
+        self.0.must_free_late
     }
 
     /// Drops the sub-buffers of [`Self::freed`] to which nothing else has a reference, if no thread of clgraph enqueues

@@ -189,11 +189,13 @@ impl Deferred {
         let all = self.lock().enqueued;
         let mut number = [0; size_of::<u32>()];
         let context = &self.exec().context;
-        if context.must_free_late() {
+        let elsewhere = if context.must_free_late() {
             // While the read is enqueued nobody may free memory, so it must not wait for a turn.
             waited(enqueue::marker(&self.own, &NOTHING).map_err(SubmitError::Driver)?.wait_surely())?;
-        }
-        let elsewhere = context.enqueue_elsewhere();
+            context.enqueue_elsewhere()
+        } else {
+            None
+        };
         let to = To { queue: &self.own, waits: &NOTHING, event: false };
         enqueue::read_blocking(&to, &Location { mem, offset }, &mut number).map_err(SubmitError::CommandFailed)?;
         drop(elsewhere);

@@ -40,6 +40,9 @@ pub(in crate::exec) struct ExecutableState {
     pub(in crate::exec) values: Arc<Values>,
     /// What updates need. None if nothing can be updated.
     pub(in crate::exec) editing: Option<Editing>,
+    /// How many updates there were. An update that has looked at a graph is made only if none came in between: the graph may have got newer
+    /// values for that one.
+    pub(in crate::exec) updates: u64,
     /// Whether nodes may use other memory than when their edges were made.
     pub(in crate::exec) changed: bool,
     /// Command buffers that an update has changed in part: the index of the set, and the index in the set.
@@ -108,6 +111,7 @@ impl ExecutableState {
         let mut exec_state = Self {
             values: Arc::new(values),
             editing,
+            updates: 0,
             changed,
             half_changed: Vec::new(),
             spare: Objects::default(),

@@ -31,6 +31,7 @@ impl Inner {
         if let Some(editing) = &mut exec_state.editing {
             editing.destinations = destinations;
         }
+        exec_state.updates = exec_state.updates.wrapping_add(u64::from(done));
         let has_lost = exec_state.has_lost_fused_form();
         drop(state);
         drop(exec_state);

@@ -79,19 +79,18 @@ impl Executable {
         reentrancy::check_call()?;
         let inner = &*self.0;
         let updatable = inner.fixed.updatable.as_ref().ok_or(UpdateError::NotUpdatable)?;
-        let turn = updatable.turn();
-        if inner.update_values(updatable, nodes) {
-            return Ok(());
+        loop {
+            if inner.update_values(updatable, nodes) {
+                return Ok(());
+            }
+            let (mut ids, seen) = inner.begin_update();
+            let outcome = inner.list(updatable, nodes, &mut ids);
+            let outcome = outcome.and_then(|()| inner.update_nodes(updatable, &ids, seen));
+            inner.keep_ids(ids);
+            if let Some(done) = outcome? {
+                return inner.release_replaced(done);
+            }
         }
-        let mut ids =
-            inner.lock_state().editing.as_mut().map(|editing| std::mem::take(&mut editing.ids)).unwrap_or_default();
-        let outcome = inner.list(updatable, nodes, &mut ids).and_then(|()| inner.update_nodes(updatable, &ids));
-        if let Some(editing) = &mut inner.lock_state().editing {
-            empty(&mut ids);
-            editing.ids = ids;
-        }
-        drop(turn);
-        inner.release_replaced(outcome?)
     }
 
     /// Applies the current state of all nodes of a graph to the executable. The graph is the one that was finalized, or
@@ -131,25 +130,45 @@ impl Executable {
         if graph.device() != &inner.fixed.device {
             return Err(differs("the graph has another device".to_owned()).into());
         }
-        let turn = updatable.turn();
-        let mut state = graph.lock();
-        let refreshed = state.refresh_all(&graph.target());
-        let refreshed = refreshed.map_err(|(id, cause)| UpdateError::Node { node: Node::new(graph.id(), id), cause });
-        let dropped = state.dropped();
-        let (tables, reshaped) = (Arc::clone(&state.tables), Arc::clone(&state.reshaped));
-        drop(state);
-        let alike = refreshed.and_then(|()| updatable.check_edges(&tables).map_err(differs));
-        // Kinds and kernels are compared later, when the values are assigned.
-        let ids: Vec<NodeId> = tables.ir.ids().collect();
-        let own = Some(&*reshaped).filter(|_| graph.id() == inner.fixed.graph);
-        let outcome = alike.map(|()| inner.take_over(updatable, &tables, own, &ids));
-        drop(turn);
-        drop(dropped);
-        inner.release_replaced(outcome?)
+        loop {
+            let (mut ids, seen) = inner.begin_update();
+            let mut state = graph.lock();
+            let refreshed = state.refresh_all(&graph.target());
+            let refreshed =
+                refreshed.map_err(|(id, cause)| UpdateError::Node { node: Node::new(graph.id(), id), cause });
+            let dropped = state.dropped();
+            let (tables, reshaped) = (Arc::clone(&state.tables), Arc::clone(&state.reshaped));
+            drop(state);
+            drop(dropped);
+            let alike = refreshed.and_then(|()| updatable.check_edges(&tables).map_err(differs));
+            // Kinds and kernels are compared later, when the values are assigned.
+            ids.extend(tables.ir.ids());
+            let own = Some(&*reshaped).filter(|_| graph.id() == inner.fixed.graph);
+            let outcome = alike.map(|()| inner.take_over(updatable, &tables, own, &ids, seen));
+            inner.keep_ids(ids);
+            if let Some(done) = outcome? {
+                return inner.release_replaced(done);
+            }
+        }
     }
 }
 
 impl Inner {
+    /// Begins an update that looks at a graph. Returns room for a list of nodes, and how many updates there were.
+    fn begin_update(&self) -> (Vec<NodeId>, u64) {
+        let mut exec_state = self.lock_state();
+        let ids = exec_state.editing.as_mut().map(|editing| std::mem::take(&mut editing.ids));
+        (ids.unwrap_or_default(), exec_state.updates)
+    }
+
+    /// Keeps the room for the next update.
+    fn keep_ids(&self, mut ids: Vec<NodeId>) {
+        empty(&mut ids);
+        if let Some(editing) = &mut self.lock_state().editing {
+            editing.ids = ids;
+        }
+    }
+
     /// Lists nodes of the finalized graph.
     fn list(&self, updatable: &Updatable, nodes: &(impl Nodes + ?Sized), ids: &mut Vec<NodeId>) -> Result<()> {
         let mut outcome = Ok(());
@@ -173,8 +192,8 @@ impl Inner {
         outcome
     }
 
-    /// Updates nodes. The caller [releases](Self::release_replaced) the result.
-    fn update_nodes(&self, updatable: &Updatable, ids: &[NodeId]) -> Result<(Result<()>, OldObjects)> {
+    /// Updates nodes. The caller [releases](Self::release_replaced) the result. None if another update came in between.
+    fn update_nodes(&self, updatable: &Updatable, ids: &[NodeId], seen: u64) -> Result<Option<Outcome>> {
         let target = Target { context: &self.fixed.context, device: &self.fixed.device, graph: Some(self.fixed.graph) };
         let mut state = updatable.state.lock();
         if !state.ir.allocs.is_empty()
@@ -191,17 +210,19 @@ impl Inner {
         drop(state);
         drop(dropped);
         refreshed?;
-        Ok(self.take_over(updatable, &tables, Some(&reshaped), ids))
+        Ok(self.take_over(updatable, &tables, Some(&reshaped), ids, seen))
     }
 
-    /// Assigns the values of nodes from a graph's tables.
+    /// Assigns the values of nodes from a graph's tables, unless there were more updates than when the look at the graph began: then the
+    /// graph may have newer values, which must stay.
     fn take_over(
         &self,
         updatable: &Updatable,
         from: &Tables,
         reshaped: Option<&FxHashMap<NodeId, u32>>,
         nodes: &[NodeId],
-    ) -> (Result<()>, OldObjects) {
+        seen: u64,
+    ) -> Option<Outcome> {
         // Done before the executable's state is locked, because a graph may contain this very executable.
         let mut children: Vec<(NodeId, u64, Flat)> = Vec::new();
         // A graph that was dropped has no sub-graphs any more, but the executable still knows where they were.
@@ -209,10 +230,8 @@ impl Inner {
         for node in nodes.iter().filter(|_| has_children) {
             for child in from.ir.executables(*node) {
                 let Some(child) = from.children.get(child.index()) else {
-                    return (
-                        Err(UpdateError::GraphGone { node: self.fixed.node(*node) }.into()),
-                        OldObjects::default(),
-                    );
+                    let gone = UpdateError::GraphGone { node: self.fixed.node(*node) };
+                    return Some((Err(gone.into()), OldObjects::default()));
                 };
                 children.push((*node, child.of.id(), child.of.flat()));
             }
@@ -220,17 +239,21 @@ impl Inner {
         // Those of one node stay in their order.
         children.sort_by_key(|(node, ..)| *node);
         let mut exec_state = self.lock_state();
+        if exec_state.updates != seen {
+            return None;
+        }
         let outcome = exec_state.edit(self, updatable, &Source { tables: from, reshaped, children }, nodes);
+        exec_state.updates = exec_state.updates.wrapping_add(1);
         let has_lost = exec_state.has_lost_fused_form();
         drop(exec_state);
         if has_lost {
             self.release_fused_form();
         }
-        outcome
+        Some(outcome)
     }
 
     /// Releases what an update replaced, after all locks are released.
-    fn release_replaced(&self, (outcome, dropped): (Result<()>, OldObjects)) -> Result<()> {
+    fn release_replaced(&self, (outcome, dropped): Outcome) -> Result<()> {
         // A running write may still read host memory. Drivers retain neither the objects that recorded kernels use nor
         // memory with an address.
         let Released { mems, samplers } = &dropped.objects;
@@ -258,6 +281,9 @@ struct Source<'a> {
     /// The executables in the listed nodes, in order: the node, the executable, and its values.
     children: Vec<(NodeId, u64, Flat)>,
 }
+
+/// How an update ended, and what it replaced.
+type Outcome = (Result<()>, OldObjects);
 
 /// What an update replaced, to be dropped where no lock is held.
 #[derive(Default)]

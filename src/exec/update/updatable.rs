@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
@@ -26,8 +26,6 @@ pub(in crate::exec) struct Inside {
 pub(in crate::exec) struct Updatable {
     /// The current state of the graph's nodes.
     pub(in crate::exec) state: StateRef,
-    /// See [`Updatable::turn`].
-    turn: Mutex<()>,
     /// The edges that the executable was finalized with.
     topology: Arc<Topology>,
     /// By node: its first planned node, and to how many planned nodes it was inlined.
@@ -77,7 +75,6 @@ impl Updatable {
         }
         Self {
             state: graph.state(),
-            turn: Mutex::new(()),
             topology: Arc::clone(&tables.ir.topology),
             written,
             controls: tables.ir.ids().filter(|node| matches!(tables.ir.command(*node), Command::Control(_))).collect(),
@@ -88,12 +85,6 @@ impl Updatable {
             own_memory,
             allow_conflicts,
         }
-    }
-
-    /// Locks out other updates of the executable, from the look at the graph to the last change. No other lock is held
-    /// meanwhile: the function of a native command uses graphs while the executable's state is locked.
-    pub(in crate::exec) fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(in crate::exec) fn is_native(&self, step: usize) -> bool {
