@@ -267,6 +267,55 @@ fn what_is_not_fused_says_why() {
     assert_eq!(why(&loops), [WhyNotFused::InLoop, WhyNotFused::InLoop]);
 }
 
+/// Rule Z1: indices that wrap, for which PoCL 3.1 and 6.0 compile some loops over work-items wrongly where they vectorize them.
+#[test]
+fn an_index_that_wraps_reads_what_it_reads_unfused() {
+    const MOST: usize = 700;
+    let bench = Bench::new();
+    let indices = [
+        "(i * 3) % 256",
+        "(i * 3) & 255",
+        "i * 3 - i * 3 / 256 * 256",
+        "low(i * 3)",
+        "(uint)(i * 3) * 16777216u / 16777216u",
+        "mul_hi((uint)i * 50331648u, 256u)",
+        "bitselect(0u, (uint)(i * 3), 255u)",
+        "(i * 3 < 256 ? i * 3 : i * 3 < 512 ? i * 3 - 256 : i * 3 < 768 ? i * 3 - 512 : i * 3 - (i * 3 >> 8 << 8))",
+    ];
+    let mut source = "size_t low(size_t k) { return k & 255; }\n".to_owned();
+    for (at, index) in indices.iter().enumerate() {
+        for dim in 0..2 {
+            source += &format!(
+                "kernel void k{at}_{dim}(global const uint *s, global uint *t) {{ size_t i = get_global_id({dim}); t[i] = s[{index}] + t[i]; }}\n"
+            );
+        }
+    }
+    let program = Program::from_source(&bench.queue, &source).unwrap();
+    let from = bench.buffer(&(0..256).map(|i| i * 7 + 1).collect::<Vec<u32>>());
+    for at in 0..indices.len() {
+        for dim in 0..2 {
+            let kernel = program.kernel(&format!("k{at}_{dim}")).unwrap();
+            let (graph, sizes) = (bench.graph(), [1, 86, 171, 214, 215, 256, 343, 699]);
+            let to: Vec<_> = sizes.iter().map(|_| bench.buffer(&[0; MOST])).collect();
+            for (size, to) in sizes.iter().zip(&to) {
+                let range = if dim == 0 { [*size, 1] } else { [1, *size] };
+                for _ in 0..2 {
+                    // SAFETY: each work-item reads inside the buffer, and writes its own element.
+                    unsafe { graph.kernel(&kernel).read(&from).read_write(to).range(range).add().unwrap() };
+                }
+            }
+            let executable = graph.finalize(Finalize::new().fuse(Fuse::Now)).unwrap();
+            assert!(!executable.report().fused.is_empty(), "{}", executable.report());
+            executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+            for (size, to) in sizes.iter().zip(&to) {
+                let is = |i: usize| if i < *size { 2 * ((i * 3 % 256) as u32 * 7 + 1) } else { 0 };
+                let expected: Vec<u32> = (0..MOST).map(is).collect();
+                assert_eq!(bench.content(to), expected, "{}, dimension {dim}, {size} work-items", indices[at]);
+            }
+        }
+    }
+}
+
 /// Rules Z1, Z3: a kernel may call functions for its ids in ways that a macro hides. Whether it is fused or not, it gets its ids.
 #[test]
 fn ids_behind_macros_stay_the_ids_of_the_kernel() {

@@ -99,7 +99,7 @@ pub(crate) fn before(globals: &[Named<'_>]) -> String {
         // The declaration without its semicolon, which the user writes.
         let (declare, lvalue) = match form {
             Form::Pointer => {
-                (own_declaration(c_name), format!("*(global clgraph_type_{c_name} *){POINTERS}.to_{c_name}"))
+                (own_declaration(c_name), format!("*(global clgraph_type_{c_name} *){POINTERS}.clgraph_to_{c_name}"))
             }
             Form::Variable => {
                 let name = variable(c_name);
@@ -124,7 +124,8 @@ pub(crate) fn before(globals: &[Named<'_>]) -> String {
         writeln!(text, "#define CLG_ONLY_PARAMS {}\n#define CLG_ONLY_ARGS {}", only(&params, "void"), only(&args, ""));
     let members = pointers(globals);
     if !members.is_empty() {
-        let members = members.iter().fold(String::new(), |list, name| list + &format!(" global void *to_{name};"));
+        let members =
+            members.iter().fold(String::new(), |list, name| list + &format!(" global void *clgraph_to_{name};"));
         let _ = writeln!(text, "struct {POINTERS} {{{members} }};\nextern global struct {POINTERS} {POINTERS};");
     }
     format!("#define CLGRAPH_WRONG -1\n{HEADER}{text}")
@@ -145,8 +146,8 @@ pub(crate) fn appended(globals: &[Named<'_>]) -> String {
         let _ = writeln!(text, "global struct {POINTERS} {POINTERS};");
     }
     let list = |each: fn(&&str) -> String, by: &str| names.iter().map(each).collect::<Vec<_>>().join(by);
-    let params = list(|name| format!("global clgraph_type_{name} *to_{name}"), ", ");
-    let body = list(|name| format!("{POINTERS}.to_{name} = to_{name};"), " ");
+    let params = list(|name| format!("global clgraph_type_{name} *clgraph_to_{name}"), ", ");
+    let body = list(|name| format!("{POINTERS}.clgraph_to_{name} = clgraph_to_{name};"), " ");
     // Some drivers cannot build a kernel without parameters.
     let params = if params.is_empty() { "global int *none" } else { &params };
     let _ = writeln!(text, "kernel void {}({params}) {{ {body} }}", marker(globals));
@@ -181,11 +182,11 @@ mod tests {
     fn the_three_forms_differ_in_what_the_macros_stand_for() {
         let of = |form| before(&named(form)).split_once(HEADER).unwrap().1.to_owned();
         let pointer = of(Form::Pointer);
-        let lvalue = "#define CLGRAPH_LVALUE_table *(global clgraph_type_table *)clgraph_pointers.to_table\n";
+        let lvalue = "#define CLGRAPH_LVALUE_table *(global clgraph_type_table *)clgraph_pointers.clgraph_to_table\n";
         assert!(pointer.contains(lvalue), "{pointer}");
         assert!(
             pointer.ends_with(
-                "struct clgraph_pointers { global void *to_hits; global void *to_table; };\nextern global struct \
+                "struct clgraph_pointers { global void *clgraph_to_hits; global void *clgraph_to_table; };\nextern global struct \
              clgraph_pointers clgraph_pointers;\n"
             ),
             "{pointer}"
@@ -215,8 +216,8 @@ mod tests {
         let text = appended(&[table.clone(), hits.clone()]);
         assert!(text.contains("\nglobal struct clgraph_pointers clgraph_pointers;\n"));
         assert!(text.contains(
-            "kernel void clgraph_globals_m4hits_m5table(global clgraph_type_hits *to_hits, global clgraph_type_table \
-             *to_table) { clgraph_pointers.to_hits = to_hits; clgraph_pointers.to_table = to_table; }\n"
+            "kernel void clgraph_globals_m4hits_m5table(global clgraph_type_hits *clgraph_to_hits, global clgraph_type_table \
+             *clgraph_to_table) { clgraph_pointers.clgraph_to_hits = clgraph_to_hits; clgraph_pointers.clgraph_to_table = clgraph_to_table; }\n"
         ), "{text}");
         assert_eq!(pointers(&[table, hits]), ["hits", "table"]);
         assert!(

@@ -358,15 +358,25 @@ fn write_run(all: &mut String, name: &str, function: &Function<'_>, dialect: Dia
              clgraph_fuse_o2 + clgraph_fuse_v / (clgraph_fuse_n0 * clgraph_fuse_n1))"
         }
     };
-    let (before, ids) = body.split_once("CALL(").unwrap_or((body, ")"));
+    // Such a compiler is wrong only where it knows where a loop begins.
+    let hides_begin = dialect.form == Form::OneItem && !dialect.vectorizes;
+    let body = if hides_begin { body.replace("clgraph_fuse_o", "clgraph_fuse_b") } else { body.to_owned() };
+    if hides_begin {
+        for dim in 0..if is_line { 1 } else { 3 } {
+            let _ = writeln!(
+                all,
+                "    volatile uint clgraph_fuse_v{dim} = clgraph_fuse_o{dim};\n    const uint clgraph_fuse_b{dim} = clgraph_fuse_v{dim};"
+            );
+        }
+    }
+    let (before, ids) = body.split_once("CALL(").unwrap_or((&body, ")"));
     let ids = ids.strip_suffix(')').unwrap_or(ids);
-    let is_scalar = dialect.form == Form::OneItem && !dialect.vectorizes && !function.wraps_no_index;
-    // The innermost loop is the last.
-    let before = match before.rsplit_once("for (") {
-        Some((outer, inner)) if is_scalar => {
-            let outer = outer.trim_end();
-            let outer = if outer.is_empty() { String::new() } else { format!("    {outer}\n") };
-            format!("{outer}{SCALAR}\n    for ({inner}")
+    let is_scalar = hides_begin && !function.wraps_no_index;
+    let before = match before.split_once("for (") {
+        Some(_) if is_scalar => {
+            let loops =
+                before.split("for (").skip(1).map(|rest| format!("{SCALAR}\n    for ({}", rest.trim_end_matches(' ')));
+            loops.collect::<String>() + "        "
         }
         _ => format!("    {before}"),
     };

@@ -371,20 +371,32 @@ fn launches_that_come_again_are_loops() {
     };
     expect![[r#"
         void clgraph_fuse_turn1_f(global const int * s , global int * t , const pair by, RANGE) {
+            volatile uint clgraph_fuse_v0 = clgraph_fuse_o0;
+            const uint clgraph_fuse_b0 = clgraph_fuse_v0;
         #pragma clang loop vectorize(disable) interleave(disable)
-            for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
+            for (uint clgraph_fuse_x = clgraph_fuse_b0; clgraph_fuse_x < clgraph_fuse_b0 + clgraph_fuse_n0; ++clgraph_fuse_x)
                 clgraph_fuse_item_f(s, t, by, clgraph_fuse_x, 0, 0, RANGE);
         }
         __attribute__((noinline)) void clgraph_fuse_run3_g(global int * t, RANGE) {
-            for (uint clgraph_fuse_z = clgraph_fuse_o2; clgraph_fuse_z < clgraph_fuse_o2 + clgraph_fuse_n2; ++clgraph_fuse_z)
-            for (uint clgraph_fuse_y = clgraph_fuse_o1; clgraph_fuse_y < clgraph_fuse_o1 + clgraph_fuse_n1; ++clgraph_fuse_y)
+            volatile uint clgraph_fuse_v0 = clgraph_fuse_o0;
+            const uint clgraph_fuse_b0 = clgraph_fuse_v0;
+            volatile uint clgraph_fuse_v1 = clgraph_fuse_o1;
+            const uint clgraph_fuse_b1 = clgraph_fuse_v1;
+            volatile uint clgraph_fuse_v2 = clgraph_fuse_o2;
+            const uint clgraph_fuse_b2 = clgraph_fuse_v2;
         #pragma clang loop vectorize(disable) interleave(disable)
-            for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
+            for (uint clgraph_fuse_z = clgraph_fuse_b2; clgraph_fuse_z < clgraph_fuse_b2 + clgraph_fuse_n2; ++clgraph_fuse_z)
+        #pragma clang loop vectorize(disable) interleave(disable)
+            for (uint clgraph_fuse_y = clgraph_fuse_b1; clgraph_fuse_y < clgraph_fuse_b1 + clgraph_fuse_n1; ++clgraph_fuse_y)
+        #pragma clang loop vectorize(disable) interleave(disable)
+            for (uint clgraph_fuse_x = clgraph_fuse_b0; clgraph_fuse_x < clgraph_fuse_b0 + clgraph_fuse_n0; ++clgraph_fuse_x)
                 clgraph_fuse_item_g(t, clgraph_fuse_x, clgraph_fuse_y, clgraph_fuse_z, RANGE);
         }
         void clgraph_fuse_turn1_g(global int * t, RANGE) {
+            volatile uint clgraph_fuse_v0 = clgraph_fuse_o0;
+            const uint clgraph_fuse_b0 = clgraph_fuse_v0;
         #pragma clang loop vectorize(disable) interleave(disable)
-            for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
+            for (uint clgraph_fuse_x = clgraph_fuse_b0; clgraph_fuse_x < clgraph_fuse_b0 + clgraph_fuse_n0; ++clgraph_fuse_x)
                 clgraph_fuse_item_g(t, clgraph_fuse_x, 0, 0, RANGE);
         }
         kernel __attribute__((reqd_work_group_size(2, 1, 1))) void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, global void *clgraph_fuse_a2, global void *clgraph_fuse_a3, global void *clgraph_fuse_a4, global void *clgraph_fuse_a5, const pair clgraph_fuse_a6, const pair clgraph_fuse_a7, const pair clgraph_fuse_a8, const pair clgraph_fuse_a9, const pair clgraph_fuse_a10, const uint clgraph_fuse_a11, const uint clgraph_fuse_a12, const uint clgraph_fuse_go) {

@@ -369,13 +369,13 @@ fn the_kernels_of_the_examples_are_read() {
 fn an_index_wraps_only_where_low_bits_are_taken() {
     let wraps = |before: &str, body: &str| {
         let text = format!(
-            "{before}\nkernel void f(global uchar *a, global float *b, uint n) {{ size_t i = get_global_id(0); {body} }}"
+            "{before}\nkernel void f(global uint *a, global float *b, uint n) {{ size_t i = get_global_id(0); {body} }}"
         );
         !read(&text).unwrap().wraps_no_index("f")
     };
     for plain in [
         "b[i] = b[i + 1] * n + exp(b[i]);",
-        "if (i < n && (n > 3 || i <= 2)) b[i * 3] = a[i] / 2;",
+        "if (i < n && (n > 3 || i <= 2)) b[i * 3] = a[i] * 2;",
         "for (uint k = 0; k < 4; ++k) b[4 * i + k] = k >= 2 ? 1.0f : fma(b[i], 2.0f, b[i]);",
         "float4 v = vload4(i, b); vstore4(v, i, b);",
     ] {
@@ -396,6 +396,12 @@ fn an_index_wraps_only_where_low_bits_are_taken() {
         "b[mul24((uint)i, n)] = 1;",
         "b[rotate((uint)i, 3u)] = 1;",
         "b[i && &n] = 1;",
+        "b[i * 3 - i * 3 / 256 * 256] = 1;",
+        "size_t k = i * 3; while (k >= 256) k -= 256; b[k] = 1;",
+        "b[mul_hi((uint)i * 50331648u, 256u)] = 1;",
+        "b[bitselect(0u, (uint)i, 255u)] = 1;",
+        "__UINT8_TYPE__ k = i; b[k] = 1;",
+        "unsigned _BitInt(8) k = i; b[k] = 1;",
     ] {
         assert!(wraps("", odd), "{odd}");
     }
@@ -403,4 +409,6 @@ fn an_index_wraps_only_where_low_bits_are_taken() {
     assert!(wraps("#define LOW(x) ((x) & 7)", "b[LOW(i)] = 1;"));
     assert!(wraps("size_t low(size_t x) { return x & 7; }", "b[low(i)] = 1;"));
     assert!(!read("kernel void f() {}").unwrap().wraps_no_index("g"));
+    let of_param = read("kernel void f(global float *b, uchar k) { k = get_global_id(0) * 3; b[k] = 1; }").unwrap();
+    assert!(!of_param.wraps_no_index("f"));
 }

@@ -406,15 +406,16 @@ impl Bound {
     }
 
     /// Returns the memory that the program's pointers point to, in the order of its variable.
-    fn pointees<'a>(&'a self, device: &'a Device) -> Vec<&'a Mem> {
-        let by_name = |name: &&str| self.globals.iter().find(|global| global.c_name == **name)?.mem(device);
-        text::pointers(&self.named()).iter().filter_map(by_name).collect()
+    fn pointees<'a>(&'a self, device: &'a Device) -> Result<Vec<&'a Mem>, DriverError> {
+        let none = || DriverError::faulty("clBuildProgram", DriverFault::NoAddress);
+        let of = |name: &&str| self.globals.iter().find(|global| global.c_name == **name)?.mem(device);
+        text::pointers(&self.named()).iter().map(|name| of(name).ok_or_else(none)).collect()
     }
 
     /// Sets the program's pointers by the name of their variable.
     fn write_pointers(&self, program: &Program, device: &Device, queue: &DriverQueue) -> Result<()> {
         let call = "clEnqueueWriteGlobalVariableINTEL";
-        let addresses = self.pointees(device).into_iter().map(|mem| match mem.address(0) {
+        let addresses = self.pointees(device)?.into_iter().map(|mem| match mem.address(0) {
             Address::Pointer(pointer, _) => Ok(pointer),
             Address::Buffer(..) => Err(DriverError::faulty(call, DriverFault::NoAddress)),
         });
@@ -439,7 +440,7 @@ impl Bound {
 
     /// Sets the program's pointers with a kernel of the program.
     fn set_pointers(&self, program: &Program, device: &Device, queue: &DriverQueue) -> Result<()> {
-        let mems = self.pointees(device);
+        let mems = self.pointees(device)?;
         if mems.is_empty() {
             return Ok(());
         }

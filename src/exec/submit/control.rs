@@ -190,8 +190,11 @@ impl Deferred {
         let mut number = [0; size_of::<u32>()];
         let context = &self.exec().context;
         let elsewhere = if context.must_free_late() {
-            // While the read is enqueued nobody may free memory, so it must not wait for a turn.
-            waited(enqueue::marker(&self.own, &NOTHING).map_err(SubmitError::Driver)?.wait_surely())?;
+            // While something is enqueued nobody may free memory, so the read must not wait for a turn.
+            let elsewhere = context.enqueue_elsewhere();
+            let marker = enqueue::marker(&self.own, &NOTHING).map_err(SubmitError::Driver)?;
+            drop(elsewhere);
+            waited(marker.wait_surely())?;
             context.enqueue_elsewhere()
         } else {
             None

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use crate::command::{Arg, Command, Grid};
+use crate::command::{Arg, Command, ControlKind, Grid};
 use crate::exec::build::fuse::{self, LaidChain, LaidLaunch, Place, Transfer};
 use crate::exec::build::values::{Objects, Old, Stale, Values, set_arg};
 use crate::exec::finalized::Finalized;
@@ -272,7 +272,9 @@ impl Form {
 /// Returns the flow of the body of a loop.
 fn flow_of_body(tables: &Tables, node: NodeId) -> Option<usize> {
     match tables.ir.command(node) {
-        Command::Control(control) if control.bodies.len() > 0 => Some(control.bodies.ends().0 as usize + 1),
+        Command::Control(control) if matches!(control.kind, ControlKind::While { .. }) => {
+            Some(control.bodies.ends().0 as usize + 1)
+        }
         _ => None,
     }
 }

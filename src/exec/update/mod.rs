@@ -12,6 +12,7 @@
 //! |---|---|
 //! | `transaction.rs` | the steps of an update, and how they are undone if one of them fails |
 //! | `apply.rs` | command buffers: changed in place where the driver can, recorded again where it cannot |
+//! | `conflicts.rs` | memory that an update would make several nodes use without an order |
 //! | `updatable.rs` | what an executable keeps from finalize so that it can be updated |
 //! | `direct.rs`, `destinations.rs` | updates that change nothing but values: where each value goes is known since finalize |
 //! | `following.rs` | how a fused form gets what an update has changed, and when it cannot |
@@ -22,6 +23,7 @@
 //! U1 to U9.
 
 pub(in crate::exec) mod apply;
+mod conflicts;
 pub(in crate::exec) mod destinations;
 mod direct;
 pub(in crate::exec) mod editing;

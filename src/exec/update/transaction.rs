@@ -17,6 +17,7 @@ use crate::exec::build::values::{NotMade, Objects, Old, Replaced, Values, set_ar
 use crate::exec::executable::{Executable, Inner};
 use crate::exec::finalized::Finalized;
 use crate::exec::submit::executable_state::ExecutableState;
+use crate::exec::update::conflicts::check_conflicts;
 use crate::exec::update::destinations::Unused;
 use crate::exec::update::editing::Touched;
 use crate::exec::update::updatable::{Inside, Updatable};
@@ -24,7 +25,6 @@ use crate::graph::edit::undo::{Edit, Owned, empty};
 use crate::graph::nodes::request::Target;
 use crate::graph::{Flat, Graph, Nodes, Released, Tables, Writer};
 use crate::handles::{Node, NodeKind};
-use crate::ir::conflicts::Conflicts;
 use crate::ir::{NodeId, Span};
 
 impl Executable {
@@ -554,32 +554,6 @@ fn assign<'a>(
         }
     }
     Ok(())
-}
-
-fn check_conflicts(exec: &Inner, conflicts: &mut Option<Conflicts>, edit: &Edit, tables: &Tables) -> Result<()> {
-    let ir = &tables.ir;
-    let conflicts = match conflicts {
-        Some(conflicts) => {
-            edit.old_accesses().for_each(|(node, slot, old)| {
-                conflicts.exchange(ir, node, slot, old, &ir.accesses(node)[slot]);
-            });
-            conflicts
-        }
-        none => {
-            let plan = &exec.fixed.plan;
-            let steps = || plan.steps.iter().map(|step| step.node).collect();
-            none.insert(Conflicts::new(ir, if plan.order.is_empty() { steps() } else { plan.order.clone() }))
-        }
-    };
-    match conflicts.find(ir, edit.old_accesses().map(|(node, slot, _)| (node, slot))) {
-        None => Ok(()),
-        Some((first, second)) => {
-            let node = |node| exec.fixed.node(exec.fixed.origins.of(node).node);
-            let (first_use, second_use) = tables.describe_uses(first, second);
-            let (first, second) = (node(first), node(second));
-            Err(UpdateError::Conflict { first, first_use, second, second_use }.into())
-        }
-    }
 }
 
 /// Gives the kernel object of a step the arguments of the tables.

@@ -269,7 +269,7 @@ impl<'a> Reader<'a> {
             free.extend(types.flat_map(|word| self.reached(word)));
             self.places.free.push((own_name.to_owned(), place.clone(), free));
         });
-        let takes_low_bits = self.takes_low_bits(body);
+        let takes_low_bits = self.takes_low_bits(body) || self.takes_low_bits(inside);
         Ok(KernelText { attributes: attributes.join(" "), params, names, each, body: place, takes_low_bits, moves })
     }
 

@@ -7,11 +7,17 @@ use crate::opencl_c::tokens::{Token, TokenKind};
 const NAMING: [&str; 5] = ["typedef", "struct", "union", "enum", "typeof"];
 
 /// Parts of words that take low bits of a number.
-const NARROW: [&str; 5] = ["char", "short", "24", "rotate", "bool"];
+const NARROW: [&str; 10] = ["char", "short", "24", "rotate", "bool", "bit", "_hi", "shuffle", "upsample", "asm"];
+
+/// Words of loops that may.
+const LOOPS: [&str; 3] = ["while", "do", "goto"];
+
+/// Words that begin with an underscore and name no type.
+const PLAIN: [&str; 5] = ["__global", "__private", "__const", "__restrict", "__kernel"];
 
 impl Source {
-    /// Returns whether surely no index of a kernel wraps: its text has no operator, type or function that takes low bits of a number,
-    /// and it uses no function, macro or type of the source.
+    /// Returns whether a kernel's text has nothing that is known to take low bits of a number: no such operator, type or function, no
+    /// division, and no function, macro or type of the source. Then an index that wraps is not known to be possible.
     pub(crate) fn wraps_no_index(&self, kernel: &str) -> bool {
         let is_own = |word: &String| self.words.contains_key(word) || self.macros.contains(word);
         !self.names_types
@@ -40,9 +46,11 @@ impl Reader<'_> {
             match token.kind {
                 TokenKind::Word => {
                     let word = &self.text[token.at.clone()];
-                    NARROW.iter().any(|part| word.contains(part))
+                    (word.starts_with('_') && !PLAIN.contains(&word))
+                        || LOOPS.contains(&word)
+                        || NARROW.iter().any(|part| word.contains(part))
                 }
-                TokenKind::Mark(b'%' | b'^' | b'~') => true,
+                TokenKind::Mark(b'%' | b'^' | b'~' | b'/') => true,
                 TokenKind::Mark(b'&' | b'|') => {
                     skip = !behind && is_double(at);
                     !behind && !skip
