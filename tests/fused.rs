@@ -292,7 +292,7 @@ fn an_index_that_wraps_reads_what_it_reads_unfused() {
     }
     let program = Program::from_source(&bench.queue, &source).unwrap();
     let from = bench.buffer(&(0..256).map(|i| i * 7 + 1).collect::<Vec<u32>>());
-    for at in 0..indices.len() {
+    for (at, index) in indices.iter().enumerate() {
         for dim in 0..2 {
             let kernel = program.kernel(&format!("k{at}_{dim}")).unwrap();
             let (graph, sizes) = (bench.graph(), [1, 86, 171, 214, 215, 256, 343, 699]);
@@ -310,7 +310,7 @@ fn an_index_that_wraps_reads_what_it_reads_unfused() {
             for (size, to) in sizes.iter().zip(&to) {
                 let is = |i: usize| if i < *size { 2 * ((i * 3 % 256) as u32 * 7 + 1) } else { 0 };
                 let expected: Vec<u32> = (0..MOST).map(is).collect();
-                assert_eq!(bench.content(to), expected, "{}, dimension {dim}, {size} work-items", indices[at]);
+                assert_eq!(bench.content(to), expected, "{index}, dimension {dim}, {size} work-items");
             }
         }
     }
