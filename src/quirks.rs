@@ -214,7 +214,7 @@ pub(crate) fn size_of_a_fourth_dimension(caps: &Caps) -> u32 {
 }
 
 /// PoCL on a CPU (3.1 and 6.0): its compiler vectorizes some loops wrongly in which an index wraps, such as `s[(i * 3) % 256]` for `i`
-/// from 0 to 214: they read beyond the memory.
+/// from 0 to 214, if it knows where the loop begins: they read beyond the memory.
 pub(crate) fn vectorizes_loops_rightly(caps: &Caps) -> bool {
     driver(caps) != Driver::Pocl || caps.driver_version.starts_with("7.")
 }

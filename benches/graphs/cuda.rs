@@ -139,23 +139,21 @@ impl Cuda {
         Ok(cuda)
     }
 
-    /// Calls something with the addresses of a launch's parameters.
-    fn with_params<R>(&self, launch: &Launch, call: impl FnOnce(*mut *mut c_void) -> R) -> R {
-        let memory = launch.memory.iter().map(|at| ptr::from_ref(&self.memory[*at]).cast_mut().cast());
-        let numbers = launch.numbers.iter().map(|number| ptr::from_ref(number).cast_mut().cast());
-        let mut params: Vec<*mut c_void> = memory.chain(numbers).collect();
-        call(params.as_mut_ptr())
+    /// Fills a list with the addresses of a launch's parameters.
+    fn params(&self, launch: &Launch, params: &mut Vec<*mut c_void>) {
+        params.clear();
+        params.extend(launch.memory.iter().map(|at| ptr::from_ref(&self.memory[*at]).cast_mut().cast()));
+        params.extend(launch.numbers.iter().map(|number| ptr::from_ref(number).cast_mut().cast()));
     }
 
     fn launch(&self) -> Result<(), Failure> {
-        let (enqueue, none) = (self.functions.cuLaunchKernel, ptr::null_mut());
+        let (enqueue, none, mut params) = (self.functions.cuLaunchKernel, ptr::null_mut(), Vec::new());
         self.launches.iter().try_for_each(|launch| {
             let (grid, block) = launch.sizes();
-            self.with_params(launch, |params| {
-                // SAFETY: a live kernel, and as many parameters as it has.
-                check("cuLaunchKernel", unsafe {
-                    enqueue(self.function, grid, 1, 1, block, 1, 1, 0, self.stream, params, none)
-                })
+            self.params(launch, &mut params);
+            // SAFETY: a live kernel, and as many parameters as it has.
+            check("cuLaunchKernel", unsafe {
+                enqueue(self.function, grid, 1, 1, block, 1, 1, 0, self.stream, params.as_mut_ptr(), none)
             })
         })
     }
@@ -222,31 +220,30 @@ impl CudaGraph {
         check("cuGraphLaunch", unsafe { (self.cuda.functions.cuGraphLaunch)(self.executable, self.cuda.stream) })
     }
 
-    /// Gives nodes another number.
+    /// Gives nodes another number. Their launches are alike.
     fn set_number(&mut self, places: &[usize], number: u32) -> Result<(), Failure> {
+        let Some(first) = places.first() else { return Ok(()) };
+        self.cuda.launches[*first].numbers[0] = number;
+        let (launch, mut params) = (&self.cuda.launches[*first], Vec::new());
+        let (grid, block) = launch.sizes();
+        self.cuda.params(launch, &mut params);
+        let params = NodeParams {
+            function: self.cuda.function,
+            grid: [grid, 1, 1],
+            block: [block, 1, 1],
+            shared_bytes: 0,
+            params: params.as_mut_ptr(),
+            extra: ptr::null_mut(),
+            kernel: ptr::null_mut(),
+            context: ptr::null_mut(),
+        };
         let set = self.cuda.functions.cuGraphExecKernelNodeSetParams_v2;
-        for place in places {
-            self.cuda.launches[*place].numbers = vec![number];
-            let launch = &self.cuda.launches[*place];
-            let (grid, block) = launch.sizes();
-            self.cuda.with_params(launch, |params| {
-                let params = NodeParams {
-                    function: self.cuda.function,
-                    grid: [grid, 1, 1],
-                    block: [block, 1, 1],
-                    shared_bytes: 0,
-                    params,
-                    extra: ptr::null_mut(),
-                    kernel: ptr::null_mut(),
-                    context: ptr::null_mut(),
-                };
-                // SAFETY: a live executable graph, and a node of the graph that it was made of.
-                check("cuGraphExecKernelNodeSetParams", unsafe {
-                    set(self.executable, self.nodes[*place], &raw const params)
-                })
-            })?;
-        }
-        Ok(())
+        places.iter().try_for_each(|place| {
+            // SAFETY: a live executable graph, and a node of the graph that it was made of.
+            check("cuGraphExecKernelNodeSetParams", unsafe {
+                set(self.executable, self.nodes[*place], &raw const params)
+            })
+        })
     }
 }
 

@@ -73,7 +73,8 @@ pub(crate) struct Dialect {
     pub(crate) form: Form,
     /// What the driver's functions return for the sizes of a fourth dimension. OpenCL says 1.
     pub(crate) size_beyond: u32,
-    /// Whether its compiler vectorizes all loops over work-items rightly; if not, those in which no index wraps.
+    /// Whether its compiler vectorizes all loops over work-items rightly. If not, loops hide where they begin, and those in which an index
+    /// may wrap are not vectorized.
     pub(crate) vectorizes: bool,
 }
 
@@ -279,7 +280,7 @@ struct Function<'a> {
     params: &'a str,
     names: String,
     body: &'a str,
-    /// Whether surely no index into memory wraps.
+    /// Whether nothing is known by which an index into memory may wrap.
     wraps_no_index: bool,
 }
 

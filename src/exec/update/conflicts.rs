@@ -6,7 +6,7 @@ use crate::graph::Tables;
 use crate::graph::edit::undo::Edit;
 use crate::ir::conflicts::Conflicts;
 
-/// Looks for nodes that use the same memory, have no order, and did not before an edit.
+/// Looks for two nodes that use the same memory without an order, where an edit has changed the memory of one of them.
 pub(in crate::exec) fn check_conflicts(
     exec: &Inner,
     conflicts: &mut Option<Conflicts>,

@@ -1,4 +1,5 @@
-//! Whether an index into memory may wrap. Some compilers vectorize loops over work-items wrongly where one does.
+//! Whether a kernel's text has something by which an index into memory may wrap. Some compilers vectorize loops over work-items wrongly
+//! where one does.
 
 use crate::opencl_c::source::{Reader, Source};
 use crate::opencl_c::tokens::{Token, TokenKind};
@@ -17,7 +18,7 @@ const PLAIN: [&str; 5] = ["__global", "__private", "__const", "__restrict", "__k
 
 impl Source {
     /// Returns whether a kernel's text has nothing that is known to take low bits of a number: no such operator, type or function, no
-    /// division, and no function, macro or type of the source. Then an index that wraps is not known to be possible.
+    /// division, and no function, macro or type of the source. It may still have an index that wraps in a way that is not known here.
     pub(crate) fn wraps_no_index(&self, kernel: &str) -> bool {
         let is_own = |word: &String| self.words.contains_key(word) || self.macros.contains(word);
         !self.names_types
