@@ -437,6 +437,7 @@ fn a_call_that_fails_is_a_clean_error_wherever_it_is() {
     }
     let each = sample().map_or_else(|| format!("1 of every {}th", one_in()), |places| format!("{places} a"));
     let which = format!("seed {seed}, {each} function and use");
+    writeln!(out, "CLGRAPH_TEST_SEED={seed}").unwrap();
     writeln!(out, "sweep: {places} places ({which}), {errors} with an error, in {:?}", begin.elapsed()).unwrap();
     assert!(wrong.is_empty(), "{wrong} ({which}: CLGRAPH_TEST_SEED and CLGRAPH_TEST_PLACES try the same again)");
     // How many a sample has is chance; each child has seen by its counts that the layer is there.

@@ -133,6 +133,10 @@ fn told(outcome: &Outcome, expectations: &Expectations) -> (Vec<String>, bool) {
     let mut lines = vec![format!("{}: {} ({} s of programs)", outcome.driver, outcome.sum(), outcome.took.as_secs())];
     lines.extend(outcome.notes.iter().map(|note| format!("    {note}")));
     lines.extend(outcome.failed.iter().map(|failure| format!("    failed: {failure}")));
+    let unsteady = |test| {
+        format!("    UNSTEADY: {test} failed, and passed alone: its output is above; find out why (CONTRIBUTING.md)")
+    };
+    lines.extend(outcome.unsteady.iter().map(unsteady));
     lines.extend(outcome.skipped.iter().map(skip));
     lines.extend(wrong.iter().map(|difference| format!("    unexpected: {difference}")));
     (lines, outcome.failed.is_empty() && wrong.is_empty())

@@ -10,6 +10,8 @@ pub struct Outcome {
     pub passed: usize,
     /// Program, test and run.
     pub failed: Vec<String>,
+    /// What failed once and passed when it ran again, alone.
+    pub unsteady: Vec<String>,
     pub skipped: BTreeSet<Skipped>,
     /// The names of the runs that took place.
     pub runs: Vec<String>,
@@ -35,6 +37,7 @@ impl Outcome {
     pub fn add(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed.extend(other.failed);
+        self.unsteady.extend(other.unsteady);
         self.skipped.extend(other.skipped);
         self.notes.extend(other.notes);
     }

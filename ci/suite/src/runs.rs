@@ -22,11 +22,18 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// How often a program is tried that a driver ends by a fault of its own.
 const ATTEMPTS: usize = 5;
 
+/// How often a program that failed runs again, and how many programs of all may need it.
+const AGAIN: usize = 2;
+const MOST_UNSTEADY: usize = 2;
+
 /// Runs everything on each of the drivers: once as it is, and what is not to run `once` for each set of variables. What cannot be
 /// run has failed.
 ///
 /// All runs of all drivers are one list, from which as many programs run at once as there are cores, those that take longest first:
 /// so no core waits for the last program of a run.
+///
+/// A program that failed runs again at the end, alone and with the same seed. If it passes each time, it is unsteady: a fault that
+/// shows by chance, of the driver or of clgraph, which the last lines name. More than two such programs are a failure.
 pub fn of_drivers(
     root: &Path,
     drivers: &[&Driver],
@@ -63,29 +70,59 @@ pub fn of_drivers(
         })
         .collect();
     programs.sort_by_key(|(_, (name, _))| !expectations.is_long(name));
-    let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(outcomes));
+    let (next, outcomes, failed) = (AtomicUsize::new(0), Mutex::new(outcomes), Mutex::new(Vec::new()));
     let work = || {
         while let Some((on, (name, program))) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
             let begin = Instant::now();
-            let done = on.program(name, program);
+            let done = on.program(name, program, None);
             let (driver, run, time) = (&on.driver.name, on.run.name(), begin.elapsed());
             println!("{driver}{run}: {name}, {:.1} s", time.as_secs_f32());
             let mut outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(outcome) = outcomes.iter_mut().find(|outcome| outcome.driver == *driver) else { continue };
             outcome.took += time;
             match done {
-                Ok(done) => outcome.add(done),
+                Ok((done, Some(again))) => {
+                    failed.lock().unwrap_or_else(PoisonError::into_inner).push((*on, name, program, done, again));
+                }
+                Ok((done, None)) => outcome.add(done),
                 Err(error) => outcome.failed.push(format!("{name}{run}: {error}")),
             }
         }
     };
     let jobs = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| (0..jobs).for_each(|_| drop(scope.spawn(work))));
+    let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let too_many = failed.len() > MOST_UNSTEADY;
+    for (on, name, program, done, again) in failed {
+        let driver = &on.driver.name;
+        let Some(outcome) = outcomes.iter_mut().find(|outcome| outcome.driver == *driver) else { continue };
+        let passed = if too_many { None } else { on.again(name, program, &again)? };
+        outcome.add(match passed {
+            Some(passed) => Outcome { unsteady: done.failed, ..passed },
+            None => done,
+        });
+    }
     // What a program has started may still write there.
     if let Err(error) = fs::remove_dir_all(&caches) {
         println!("{}: {error}", caches.display());
     }
-    Ok(outcomes.into_inner().unwrap_or_else(PoisonError::into_inner))
+    Ok(outcomes)
+}
+
+/// That a program that failed may run again.
+#[derive(Debug, PartialEq, Eq)]
+struct Again {
+    /// What its random numbers began with, if it has some.
+    seed: Option<String>,
+}
+
+impl Again {
+    /// None if it would run with other inputs, so that it may pass although clgraph is wrong.
+    fn of(text: &str) -> Option<Self> {
+        let seed = |line: &str| Some(line.strip_prefix("CLGRAPH_TEST_SEED=")?.to_owned());
+        (!text.contains("[quickcheck] TEST FAILED")).then(|| Self { seed: text.lines().find_map(seed) })
+    }
 }
 
 /// A run on a driver.
@@ -112,12 +149,28 @@ impl On<'_> {
         Ok(())
     }
 
-    /// Runs one test program, and tells what came of it.
-    fn program(&self, name: &str, program: &Path) -> Result<Outcome, Failure> {
+    /// Runs a program that failed again, alone. Returns what came of it if it passed each time.
+    fn again(&self, name: &str, program: &Path, again: &Again) -> Result<Option<Outcome>, Failure> {
+        let mut last = None;
+        for _ in 0..AGAIN {
+            println!("{}{}: {name} failed, and runs again, alone", self.driver.name, self.run.name());
+            let (done, _) = self.program(name, program, again.seed.as_deref())?;
+            if !done.failed.is_empty() {
+                return Ok(None);
+            }
+            last = Some(done);
+        }
+        Ok(last)
+    }
+
+    /// Runs one test program, and tells what came of it, and whether it may run again because it failed.
+    fn program(&self, name: &str, program: &Path, seed: Option<&str>) -> Result<(Outcome, Option<Again>), Failure> {
         let (driver, run, mut outcome) = (self.driver, self.run, Outcome::default());
         let skips = self.cache.join(format!("skips-{name}"));
         let mut with = self.within(program);
         with.arg("--color=never");
+        with.envs(seed.map(|seed| ("CLGRAPH_TEST_SEED", seed)));
+        let _ = fs::remove_file(&skips);
         with.env("CLGRAPH_TEST_SKIPS", &skips).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // A group of its own, so that what it starts ends with it.
         with.process_group(0);
@@ -145,10 +198,12 @@ impl On<'_> {
         {
             outcome.failed.push(format!("{name}{run}: {how}"));
         }
+        let mut again = None;
         if !outcome.failed.is_empty() {
             println!("{text}");
+            again = Again::of(&text);
         }
-        Ok(outcome)
+        Ok((outcome, again))
     }
 
     /// A program with the driver and the variables of the run.
@@ -290,6 +345,14 @@ mod tests {
         let seen = read(text);
         assert_eq!((seen.passed, seen.ignored, seen.notes.len()), (2, 1, 1));
         assert_eq!(read("running 2 tests\ntest a ... ok\n"), Seen::default(), "it crashed");
+    }
+
+    #[test]
+    fn a_program_runs_again_with_the_same_inputs_or_not_at_all() {
+        assert_eq!(Again::of("test a ... FAILED\n"), Some(Again { seed: None }));
+        let text = "running 1 test\nCLGRAPH_TEST_SEED=41\ntest a ... FAILED\n";
+        assert_eq!(Again::of(text), Some(Again { seed: Some("41".to_owned()) }));
+        assert_eq!(Again::of("[quickcheck] TEST FAILED. Arguments: (3)\n"), None);
     }
 
     #[test]

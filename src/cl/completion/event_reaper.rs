@@ -199,6 +199,29 @@ pub(crate) fn process_ends() -> bool {
     ENDING.load(Ordering::Acquire)
 }
 
+/// How many threads of clgraph's own, besides the reaper's, call a driver.
+static CALLING: AtomicUsize = AtomicUsize::new(0);
+
+/// A thread of clgraph's own calls a driver, until this is dropped. The end of the process waits for it, so it is not kept
+/// while code of the program runs, and a loop asks [`process_ends`] in each turn.
+pub(crate) struct DriverCall(());
+
+impl DriverCall {
+    /// Returns None if the process ends: then the thread must call no driver any more.
+    pub(crate) fn begin() -> Option<Self> {
+        // First counted, then asked: `stop` does it the other way round, so one of the two sees the other.
+        CALLING.fetch_add(1, Ordering::SeqCst);
+        let calling = Self(());
+        (!ENDING.load(Ordering::SeqCst)).then_some(calling)
+    }
+}
+
+impl Drop for DriverCall {
+    fn drop(&mut self) {
+        CALLING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// How long the end of the process waits for what still runs on queues of such a driver, in two parts.
 const AT_THE_END: Duration = Duration::from_millis(400);
 
@@ -206,8 +229,8 @@ const AT_THE_END: Duration = Duration::from_millis(400);
 static KEPT: OnceLock<(Vec<Arc<Registry>>, Vec<DriverQueue>)> = OnceLock::new();
 
 /// Stops the thread for ever, because the process ends. The libraries of drivers are torn down next, and Intel's CPU
-/// runtime (2026.2) crashes if it is called meanwhile. It also hangs or crashes if a queue is not empty then, so what was
-/// enqueued ends first, and gates that are still closed open.
+/// runtime (2026.2) crashes if it is called meanwhile. It also hangs or crashes if a queue is not empty then, so threads that
+/// call it and what was enqueued end first, and gates that are still closed open.
 extern "C" fn stop() {
     let (contexts, queues) = (Registry::all(), DriverQueue::must_be_empty_at_the_end());
     let is_retired = |context: &Arc<Registry>| !context.retired_queues.is_empty();
@@ -216,9 +239,12 @@ extern "C" fn stop() {
         while !gates::no_events() && Instant::now() < soon {
             thread::sleep(Duration::from_millis(1));
         }
-        ENDING.store(true, Ordering::Release);
+        ENDING.store(true, Ordering::SeqCst);
         open_all_gates();
         let later = Instant::now() + AT_THE_END;
+        while CALLING.load(Ordering::SeqCst) > 0 && Instant::now() < later {
+            thread::sleep(Duration::from_millis(1));
+        }
         queues.iter().for_each(|queue| queue.wait_until(later));
         contexts.iter().for_each(|context| context.retired_queues.end_until(later));
         retired_queues::wait_for_endings(later);

@@ -38,7 +38,7 @@ impl Deferred {
         let (mut inputs, mut results) = (false, false);
         let outcome = loop {
             if event_reaper::process_ends() {
-                std::mem::forget(Arc::clone(self));
+                self.forget();
                 return None;
             }
             let mut count = if condition.is_some() { guard.pace().next(turn.turns, batch) } else { 0 };

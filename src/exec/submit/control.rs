@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::cl::commands::enqueue::{self, NOTHING, To};
-use crate::cl::completion::event_reaper;
+use crate::cl::completion::event_reaper::{self, DriverCall};
 use crate::cl::completion::workers::DeviceWait;
 use crate::cl::objects::event::DriverEvent;
 use crate::command::{Command, Control, ControlKind, Location};
@@ -34,6 +34,10 @@ impl Deferred {
     /// Decides what a branch or loop does next, and does so, until it is over or a turn goes on elsewhere. Returns what
     /// this thread does then.
     pub(in crate::exec) fn decide(self: &Arc<Self>, mut turn: Turn) -> Option<Job> {
+        let Some(_calling) = DriverCall::begin() else {
+            self.forget();
+            return None;
+        };
         let values = self.lock().work.as_ref().map(|work| Arc::clone(&work.snapshot.values))?;
         let at = turn.of;
         let Command::Control(control) = values.tables.ir.command(self.task_node(at)) else {
@@ -52,9 +56,7 @@ impl Deferred {
         }
         loop {
             if event_reaper::process_ends() {
-                // Drivers are torn down soon, and nobody sees the outcome any more. What was enqueued may still run, so
-                // the memory that it uses is never released.
-                std::mem::forget(Arc::clone(self));
+                self.forget();
                 return None;
             }
             let body = match self.next_turn(&turn, control, &values) {

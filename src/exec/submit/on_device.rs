@@ -26,7 +26,7 @@ impl Deferred {
         let ControlKind::While { at_least_once, at_most } = control.kind else { return Some(Ok(())) };
         let outcome = loop {
             if event_reaper::process_ends() {
-                std::mem::forget(Arc::clone(self));
+                self.forget();
                 return None;
             }
             let left = at_most.map_or(u64::MAX, |most| most.saturating_sub(turn.turns));

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use crate::cl::completion::event_reaper;
+use crate::cl::completion::event_reaper::{self, DriverCall};
 use crate::cl::completion::gates::Gates;
 use crate::cl::completion::reentrancy::LaterEvents;
 use crate::cl::completion::workers::{self, DeviceWait};
@@ -155,6 +155,10 @@ impl Deferred {
 
     /// Notes that a task has ended. Returns what this thread can do then.
     pub(in crate::exec) fn ended(self: &Arc<Self>, task: TaskAt, outcome: Result<()>) -> Option<Job> {
+        let Some(_calling) = DriverCall::begin() else {
+            self.forget();
+            return None;
+        };
         let mut next = None;
         let mut progress = self.lock();
         let before = progress.enqueued;
@@ -180,6 +184,12 @@ impl Deferred {
         next.map(Job::Task)
     }
 
+    /// The process ends: drivers are torn down soon, and nobody sees the outcome any more. What was enqueued may still run, so
+    /// the memory that it uses is never released.
+    pub(super) fn forget(self: &Arc<Self>) {
+        std::mem::forget(Arc::clone(self));
+    }
+
     /// Waits for the device, and does what the task is.
     fn call(self: &Arc<Self>, task: TaskAt, events: SmallVec<[DriverEvent; 1]>) -> Called {
         for event in &events {
@@ -189,8 +199,12 @@ impl Deferred {
                 event_reaper::when_done(event.clone(), move |_| this.start_task((task, again)));
                 return Called::Later;
             }
+            let Some(calling) = DriverCall::begin() else {
+                self.forget();
+                return Called::Later;
+            };
             let outcome = waited(event.wait_surely());
-            drop(waits);
+            drop((waits, calling));
             if outcome.is_err() {
                 return Called::Ended(outcome);
             }
