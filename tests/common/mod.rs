@@ -33,6 +33,8 @@ pub enum Reason {
     KnowsArgumentTypes,
     /// The driver cannot be made to have no device.
     AlwaysHasDevice,
+    /// A thread that waits for a command runs kernels, or asks again and again.
+    WorksInWaits,
 }
 
 impl Reason {
@@ -47,6 +49,7 @@ impl Reason {
             Self::KeepsSamplers => "keeps-samplers",
             Self::KnowsArgumentTypes => "knows-argument-types",
             Self::AlwaysHasDevice => "always-has-device",
+            Self::WorksInWaits => "works-in-waits",
         }
     }
 }
