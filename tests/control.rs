@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use clgraph::{
     Branch, Buffer, BuildCause, BuildError, ControlHandle, Error, Event, Executable, ExecuteKernel, Finalize, Graph,
-    HostData, HostRead, HostTaskContext, HostWrite, Loop, LoopBounds, NativeCommand, NodeKind, Path, Queue,
+    HostData, HostRead, HostTaskContext, HostWrite, Loop, LoopBounds, NativeCommand, NodeKind, Parameter, Path, Queue,
     RecordError, SubmitError, Trace, UpdateError, UserEvent,
 };
 use common::{Bench, assert_error, cause};
@@ -1112,4 +1112,99 @@ fn a_loop_whose_body_takes_long_takes_no_processor_time() {
     run();
     let took = before.elapsed();
     assert!(took < Duration::from_millis(20), "{took:?} of 2 s");
+}
+
+/// Records a loop of a loop whose launches add parameters.
+fn recorded_loops(bench: &Bench, data: &Buffer<u32>, by: &Parameter<u32>, inner: &Parameter<u32>) -> (Graph, Loop) {
+    let graph = bench.graph();
+    let add = |queue: &Queue, by: &Parameter<u32>| {
+        // SAFETY: each work-item touches its own element.
+        unsafe {
+            ExecuteKernel::new(&bench.kernel("scale"))
+                .set_arg_read_write(data)
+                .set_arg_read_write(data)
+                .set_arg(by)
+                .set_global_work_size(4)
+                .enqueue_nd_range(queue)
+        }
+        .map(drop)
+    };
+    let mut node = None;
+    let record = || {
+        node = bench.queue.repeat(2, |queue| {
+            add(queue, by)?;
+            queue.repeat(3, |queue| add(queue, inner)).map(drop)
+        })?;
+        Ok::<_, Error>(())
+    };
+    graph.record(&bench.queue, record).unwrap();
+    (graph, node.unwrap())
+}
+
+/// Rule K6: updates reach parameters in recorded bodies, in bodies in bodies too, by the node and by another recording.
+#[test]
+fn updates_reach_into_recorded_bodies() {
+    let bench = Bench::new();
+    let data = bench.buffer(&[1; 4]);
+    let (by, inner) = (Parameter::any(2_u32), Parameter::any(1_u32));
+    let (graph, node) = recorded_loops(&bench, &data, &by, &inner);
+    // Set after the recording, and before finalize.
+    inner.set(3).unwrap();
+    let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    let mut expected = 1_u32;
+    let mut runs = |executable: &Executable, by: u32, inner: u32| {
+        executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+        for _ in 0..2 {
+            for by in [by, inner, inner, inner] {
+                expected = expected.wrapping_mul(3).wrapping_add(by);
+            }
+        }
+        assert_eq!(bench.content(&data), [expected; 4], "{by}, {inner}");
+    };
+    runs(&executable, 2, 3);
+    inner.set(5).unwrap();
+    runs(&executable, 2, 3);
+    executable.update(&node).unwrap();
+    runs(&executable, 2, 5);
+    by.set(7).unwrap();
+    executable.update_from(&graph).unwrap();
+    runs(&executable, 7, 5);
+    // Another recording of the same, and the first one again.
+    let (others_by, others_inner) = (Parameter::any(9_u32), Parameter::any(11_u32));
+    let (other, _) = recorded_loops(&bench, &data, &others_by, &others_inner);
+    executable.update_from(&other).unwrap();
+    runs(&executable, 9, 11);
+    others_inner.set(13).unwrap();
+    executable.update_from(&other).unwrap();
+    runs(&executable, 9, 13);
+    executable.update(&node).unwrap();
+    runs(&executable, 7, 5);
+    // A recording with one launch more is another graph.
+    let different = bench.graph();
+    let record = || {
+        bench.queue.repeat(2, |queue| {
+            queue.enqueue_fill_buffer(&data, &[1], 0, 16, &[])?;
+            queue.repeat(3, |_| Ok(())).map(drop)
+        })
+    };
+    different.record(&bench.queue, record).unwrap();
+    let error = executable.update_from(&different).unwrap_err();
+    assert!(error.to_string().contains("in a body of it, the graph has 4 nodes, but the executable has 5"), "{error}");
+    runs(&executable, 7, 5);
+    // An executable that cannot be updated has the values of its finalize.
+    by.set(1).unwrap();
+    runs(&graph.finalize(Finalize::new()).unwrap(), 1, 5);
+    // A body that somebody else has is not paired by what is in it.
+    let body = bench.graph();
+    body.fill(&data, 1_u32).add().unwrap();
+    let graphs: Vec<_> = (0..2)
+        .map(|_| {
+            let graph = bench.graph();
+            graph.repeat(2, &body.finalize(Finalize::new()).unwrap()).add().unwrap();
+            graph
+        })
+        .collect();
+    let executable = graphs[0].finalize(Finalize::new().updatable()).unwrap();
+    let error = executable.update_from(&graphs[1]).unwrap_err();
+    assert!(error.to_string().contains("its bodies are other executables"), "{error}");
 }

@@ -9,11 +9,28 @@ use crate::exec::build::options::Finalize;
 use crate::exec::control_node::{Branch, Condition, Loop, LoopBounds};
 use crate::exec::executable::Executable;
 use crate::exec::submit::builder::submit_alone;
-use crate::graph::Graph;
 use crate::graph::nodes::control::Control;
 use crate::graph::nodes::request::Request;
+use crate::graph::{Graph, RecordedBody};
 use crate::handles::Node;
 use crate::record::{Queue, QueueState, RecordsBody};
+
+/// A recorded body.
+struct Body {
+    executable: Executable,
+    graph: Graph,
+}
+
+impl Body {
+    /// The recorded bodies in it and itself, as far as they have parameters.
+    fn recorded(&self) -> Vec<RecordedBody> {
+        let mut recorded = self.graph.take_recorded();
+        if self.executable.0.fixed.updatable.is_some() {
+            recorded.push(self.executable.as_recorded(&self.graph));
+        }
+        recorded
+    }
+}
 
 impl Queue {
     /// Runs `then` if the first number of `condition` is not zero.
@@ -100,7 +117,7 @@ impl Queue {
     ) -> Result<Option<Branch>> {
         if self.is_recorded() {
             let bodies = (0..cases).map(|number| self.body(|queue| case(queue, number)));
-            let bodies = bodies.collect::<Result<Vec<Executable>>>()?;
+            let bodies = bodies.collect::<Result<Vec<Body>>>()?;
             return self.branch(ControlKind::Switch, index, bodies);
         }
         let number = self.number(ControlKind::Switch, index)? as usize;
@@ -191,10 +208,10 @@ impl Queue {
     }
 
     /// Records a body into a graph of its own, by a queue of its own.
-    fn body(&self, body: impl FnOnce(&Queue) -> Result<()>) -> Result<Executable> {
+    fn body(&self, body: impl FnOnce(&Queue) -> Result<()>) -> Result<Body> {
         let recording = RecordsBody::begin(self)?;
         let queue = Queue::with_properties(self, self.device(), self.properties())?;
-        let graph = Graph::new(self)?;
+        let graph = Graph::for_body(self)?;
         let mut ended = false;
         graph.record(&queue, || {
             body(&queue)?;
@@ -203,14 +220,15 @@ impl Queue {
             Ok(())
         })?;
         recording.end(ended)?;
-        graph.finalize(Finalize::new())
+        let options = if graph.has_parameters() { Finalize::new().updatable() } else { Finalize::new() };
+        Ok(Body { executable: graph.finalize(options)?, graph })
     }
 
     fn branch<T: Condition>(
         &self,
         kind: ControlKind,
         condition: &impl AsSource<T>,
-        bodies: Vec<Executable>,
+        bodies: Vec<Body>,
     ) -> Result<Option<Branch>> {
         Ok(self.control(kind, Some(condition.region()), bodies)?.map(|(node, bodies)| Branch::new(node, bodies)))
     }
@@ -220,11 +238,17 @@ impl Queue {
         &self,
         kind: ControlKind,
         condition: Option<Region>,
-        bodies: Vec<Executable>,
+        bodies: Vec<Body>,
     ) -> Result<Option<(Node, Arc<[Executable]>)>> {
-        let request = Control::new(kind, condition, bodies.iter().map(Executable::as_body).collect());
+        let into = self.recording_graph().ok();
+        let request = Control::new(kind, condition, bodies.iter().map(|body| body.executable.as_body()).collect());
         let submission = submit_alone(self, request, &[])?;
-        Ok(submission.parts().err().map(|event| (event.node, bodies.into())))
+        let Err(event) = submission.parts() else { return Ok(None) };
+        if let Some(into) = into.filter(|into| into.id() == event.node.graph()) {
+            // Updates of the graph reach what is recorded in bodies by this. Inner bodies come first.
+            into.keep_recorded(event.node.id(), bodies.iter().flat_map(Body::recorded).collect());
+        }
+        Ok(Some((event.node, bodies.into_iter().map(|body| body.executable).collect())))
     }
 
     /// Makes the same checks as of a node.

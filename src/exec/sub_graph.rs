@@ -10,9 +10,10 @@ use crate::graph::nodes::control::ControlBody;
 use crate::graph::nodes::sub_graph::SubGraph as Request;
 use crate::graph::{
     After, Child, CurrentValues, EventHandle, EventSignal, EventWait, Flat, Graph, HostRead, HostWrite, Nodes, Ports,
-    after_methods, sealed,
+    RecordedBody, after_methods, sealed,
 };
 use crate::handles::{Node, Port};
+use crate::ir::NodeId;
 
 impl Graph {
     /// Starts a node that is a whole executable. The roots of the executable wait for the node's predecessors, and the
@@ -96,6 +97,14 @@ impl CurrentValues for Inner {
     fn has_changed(&self) -> bool {
         self.lock_state().changed
     }
+
+    fn is_recorded(&self) -> bool {
+        self.fixed.is_recorded
+    }
+
+    fn refresh(&self) -> Result<()> {
+        self.update_recorded()
+    }
 }
 
 impl Executable {
@@ -103,6 +112,12 @@ impl Executable {
     pub(in crate::exec) fn as_body(&self) -> ControlBody {
         let Request { context, device, flat, child } = self.as_request();
         ControlBody { context, device, child, flat }
+    }
+
+    /// Returns a recorded body that was finalized from a graph, as the graph around it keeps it.
+    pub(in crate::exec) fn as_recorded(&self, graph: &Graph) -> RecordedBody {
+        let of = Arc::clone(&self.0) as Arc<dyn CurrentValues>;
+        RecordedBody { node: NodeId(0), of, graph: Arc::new(graph.clone()) }
     }
 
     /// Returns the executable as a request that a graph can add.

@@ -59,14 +59,14 @@ pub(crate) use parameters::{Cell, Value as ParameterValue};
 pub use parameters::{LocalMemory, Parameter};
 pub(crate) use ports::Ports;
 use recorder::{Order, Recorder, RecordingQueue};
-pub(crate) use tables::{Binding, Child, CurrentValues, Tables, UseHandle};
+pub(crate) use tables::{Binding, Child, CurrentValues, RecordedBody, Tables, UseHandle};
 pub(crate) use writer::{Index, Released, Writer};
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::cl::objects::context::{Context, InContext, OnDevice};
 use crate::cl::objects::device::Device;
@@ -115,6 +115,8 @@ struct Shared {
     context: Context,
     device: Device,
     properties: GraphProperties,
+    /// Whether it is made for the body of a recorded branch or loop.
+    is_body: bool,
     state: StateRef,
 }
 
@@ -188,6 +190,8 @@ pub(crate) struct State {
     next_binding: usize,
     /// How often nodes have changed since they were added by more than the bytes of their values.
     pub(crate) reshaped: Arc<FxHashMap<NodeId, u32>>,
+    /// The recorded bodies whose parameters can change, inner ones before those around them.
+    recorded: Vec<RecordedBody>,
     /// A scratch list for the accesses of the node that is being added. It is empty between two nodes.
     accesses: Vec<Access>,
 }
@@ -251,6 +255,19 @@ impl Graph {
     /// # Errors
     /// [`SetupError::DeviceOutsideContext`](crate::SetupError::DeviceOutsideContext).
     pub fn with_properties(context: &impl InContext, device: &Device, properties: GraphProperties) -> Result<Self> {
+        Self::made(context, device, properties, false)
+    }
+
+    /// Creates a graph for the body of a branch or loop that is recorded.
+    pub(crate) fn for_body(queue: &impl OnDevice) -> Result<Self> {
+        Self::made(queue, queue.device(), GraphProperties::new(), true)
+    }
+
+    pub(crate) fn is_body(&self) -> bool {
+        self.0.is_body
+    }
+
+    fn made(context: &impl InContext, device: &Device, properties: GraphProperties, is_body: bool) -> Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let context = context.context();
         context.check_device(device)?;
@@ -259,6 +276,7 @@ impl Graph {
             context: context.clone(),
             device: device.clone(),
             properties,
+            is_body,
             state: StateRef::default(),
         })))
     }
@@ -385,6 +403,28 @@ impl Graph {
         Ok(Node::new(self.id(), node))
     }
 
+    /// Takes the recorded bodies of a body, for the graph around it.
+    pub(crate) fn take_recorded(&self) -> Vec<RecordedBody> {
+        std::mem::take(&mut self.lock().recorded)
+    }
+
+    /// Keeps the recorded bodies of a node.
+    pub(crate) fn keep_recorded(&self, node: NodeId, bodies: Vec<RecordedBody>) {
+        self.lock().recorded.extend(bodies.into_iter().map(|body| RecordedBody { node, ..body }));
+    }
+
+    /// Returns whether nodes have parameters, also in recorded bodies.
+    pub(crate) fn has_parameters(&self) -> bool {
+        let state = self.lock();
+        !state.parameter_bound.is_empty() || !state.recorded.is_empty()
+    }
+
+    /// Gives the recorded bodies what their parameters have now.
+    pub(crate) fn refresh_recorded(&self) -> Result<()> {
+        let recorded = self.lock().recorded.clone();
+        recorded.iter().try_for_each(|body| body.of.refresh())
+    }
+
     /// The state of the graph, for holders that do not keep the graph alive.
     pub(crate) fn state(&self) -> StateRef {
         self.0.state.clone()
@@ -440,8 +480,9 @@ impl Drop for Shared {
         } else {
             std::mem::take(&mut Arc::make_mut(&mut state.tables).children)
         };
+        let recorded = std::mem::take(&mut state.recorded);
         drop(state);
-        drop(children);
+        drop((children, recorded));
         for queue in queues {
             queue.end_recording_into(self.id);
         }
@@ -449,6 +490,15 @@ impl Drop for Shared {
 }
 
 impl State {
+    /// The recorded bodies of some nodes whose parameters can change, inner ones first.
+    pub(crate) fn recorded_in(&self, nodes: &[NodeId]) -> Vec<RecordedBody> {
+        if self.recorded.is_empty() {
+            return Vec::new();
+        }
+        let nodes: FxHashSet<NodeId> = nodes.iter().copied().collect();
+        self.recorded.iter().filter(|body| nodes.contains(&body.node)).cloned().collect()
+    }
+
     /// Sets the label of a node, if one was given. An empty label removes the old one.
     fn give_label(&mut self, node: NodeId, label: Option<&Arc<str>>) {
         let Some(label) = label else { return };

@@ -50,6 +50,7 @@ struct Current {
 impl Graph {
     /// Returns the graph with the current values of parameters.
     fn current(&self) -> Result<Current> {
+        self.refresh_recorded()?;
         let mut state = self.lock();
         let refreshed = state.refresh_all(&self.target());
         let dropped = state.dropped();
@@ -237,6 +238,7 @@ impl Graph {
             ports,
             partitions_of,
             report,
+            is_recorded: self.is_body(),
             updatable,
             names,
         };

@@ -20,10 +20,10 @@ use crate::exec::submit::executable_state::ExecutableState;
 use crate::exec::update::conflicts::check_conflicts;
 use crate::exec::update::destinations::Unused;
 use crate::exec::update::editing::Touched;
-use crate::exec::update::updatable::{Inside, Updatable};
+use crate::exec::update::updatable::{Given, Inside, Updatable};
 use crate::graph::edit::undo::{Edit, Owned, empty};
 use crate::graph::nodes::request::Target;
-use crate::graph::{Flat, Graph, Nodes, Released, Tables, Writer};
+use crate::graph::{Graph, Nodes, Released, Tables, Writer};
 use crate::handles::{Node, NodeKind};
 use crate::ir::{NodeId, Span};
 
@@ -140,7 +140,9 @@ impl Executable {
             let (tables, reshaped) = (Arc::clone(&state.tables), Arc::clone(&state.reshaped));
             drop(state);
             drop(dropped);
-            let alike = refreshed.and_then(|()| updatable.check_edges(&tables).map_err(differs));
+            let inside = graph.refresh_recorded();
+            let alike = refreshed.and_then(|()| updatable.check_edges(&tables).map_err(differs)).map_err(Error::from);
+            let alike = alike.and(inside);
             // Kinds and kernels are compared later, when the values are assigned.
             ids.extend(tables.ir.ids());
             let own = Some(&*reshaped).filter(|_| graph.id() == inner.fixed.graph);
@@ -154,6 +156,20 @@ impl Executable {
 }
 
 impl Inner {
+    /// Gives a recorded body what its parameters have now: nobody has its graph.
+    pub(in crate::exec) fn update_recorded(&self) -> Result<()> {
+        let Some(updatable) = self.fixed.updatable.as_ref() else { return Ok(()) };
+        loop {
+            let (mut ids, seen) = self.begin_update();
+            ids.extend(updatable.state.lock().parameter_bound.iter().copied().chain(updatable.controls()));
+            let outcome = self.update_nodes(updatable, &ids, seen);
+            self.keep_ids(ids);
+            if let Some(done) = outcome? {
+                return self.release_replaced(done);
+            }
+        }
+    }
+
     /// Begins an update that looks at a graph. Returns room for a list of nodes, and how many updates there were.
     fn begin_update(&self) -> (Vec<NodeId>, u64) {
         let mut exec_state = self.lock_state();
@@ -207,9 +223,11 @@ impl Inner {
         let refreshed = refreshed.map_err(|(id, cause)| UpdateError::Node { node: self.fixed.node(id), cause });
         let dropped = state.dropped();
         let (tables, reshaped) = (Arc::clone(&state.tables), Arc::clone(&state.reshaped));
+        let recorded = state.recorded_in(ids);
         drop(state);
         drop(dropped);
         refreshed?;
+        recorded.iter().try_for_each(|body| body.of.refresh())?;
         Ok(self.take_over(updatable, &tables, Some(&reshaped), ids, seen))
     }
 
@@ -224,7 +242,7 @@ impl Inner {
         seen: u64,
     ) -> Option<Outcome> {
         // Done before the executable's state is locked, because a graph may contain this very executable.
-        let mut children: Vec<(NodeId, u64, Flat)> = Vec::new();
+        let mut children: Vec<Given> = Vec::new();
         // A graph that was dropped has no sub-graphs any more, but the executable still knows where they were.
         let has_children = !from.children.is_empty() || !updatable.children.is_empty();
         for node in nodes.iter().filter(|_| has_children) {
@@ -233,11 +251,11 @@ impl Inner {
                     let gone = UpdateError::GraphGone { node: self.fixed.node(*node) };
                     return Some((Err(gone.into()), OldObjects::default()));
                 };
-                children.push((*node, child.of.id(), child.of.flat()));
+                children.push(Given::new(*node, &*child.of));
             }
         }
         // Those of one node stay in their order.
-        children.sort_by_key(|(node, ..)| *node);
+        children.sort_by_key(|child| child.node);
         let mut exec_state = self.lock_state();
         if exec_state.updates != seen {
             return None;
@@ -278,8 +296,8 @@ struct Source<'a> {
     tables: &'a Tables,
     /// The nodes of which more than values has changed since they were added. None if another graph was finalized.
     reshaped: Option<&'a FxHashMap<NodeId, u32>>,
-    /// The executables in the listed nodes, in order: the node, the executable, and its values.
-    children: Vec<(NodeId, u64, Flat)>,
+    /// The executables in the listed nodes, in order.
+    children: Vec<Given>,
 }
 
 /// How an update ended, and what it replaced.
@@ -510,35 +528,33 @@ fn assign<'a>(
         }
         let differs =
             |why: String| Error::from(UpdateError::Differs { difference: format!("node {}: {why}", origin.0) });
-        let first = from.children.partition_point(|(node, ..)| *node < origin);
-        let count = from.children[first..].iter().take_while(|(node, ..)| *node == origin).count();
+        let first = from.children.partition_point(|child| child.node < origin);
+        let count = from.children[first..].iter().take_while(|child| child.node == origin).count();
         let (children, inside) = (&from.children[first..first + count], updatable.children(origin));
         let name = |is_control: bool| if is_control { "a branch or loop" } else { "a sub-graph" };
         let given = || name(matches!(from.tables.ir.command(origin), Command::Control(_)));
-        let mine = || name(updatable.own(origin).is_some());
+        let is_control = updatable.own(origin).is_some();
+        let mine = || name(is_control);
         match (children.is_empty(), inside.is_empty()) {
             (false, true) => return Err(differs(format!("it is {}, but in the executable it is not", given()))),
             (true, false) => return Err(differs(format!("it is not {}, but in the executable it is", mine()))),
             (false, false) if given() != mine() => {
                 return Err(differs(format!("it is {}, but in the executable it is {}", given(), mine())));
             }
-            _ if children.len() != inside.len() || children.iter().zip(inside).any(|(new, is)| new.1 != is.id) => {
-                let of_control = updatable.own(origin).is_some();
-                let others = if of_control {
-                    "its bodies are other executables"
-                } else {
-                    "it is a sub-graph of another executable"
-                };
-                return Err(differs(others.to_owned()));
+            _ if children.len() != inside.len() => {
+                let (new, old) = (children.len(), inside.len());
+                return Err(differs(format!("it has {new} bodies, but in the executable it has {old}")));
             }
             _ => {}
         }
+        let pairs = || children.iter().zip(inside);
+        pairs().try_for_each(|(child, inside)| inside.check(child, is_control)).map_err(differs)?;
         // The node itself, unless it is no more than an executable; and what is inside it.
         let own = updatable.own(origin).map(|node| (node, from.tables, origin));
-        let child = |((_, _, flat), is): (&'a (NodeId, u64, Flat), &'a Inside)| {
+        let child = |(Given { flat, .. }, is): (&'a Given, &'a Inside)| {
             (0..flat.tables.ir.len() as u32).map(move |at| (NodeId(is.first.0 + at), &*flat.tables, NodeId(at)))
         };
-        for (node, source, at) in own.into_iter().chain(children.iter().zip(inside).flat_map(child)) {
+        for (node, source, at) in own.into_iter().chain(pairs().flat_map(child)) {
             let changed = edit.assign(to, node, source, at).map_err(differs)?;
             if is_plain && children.is_empty() {
                 // The node is the graph's again, whatever another graph had assigned before.

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use crate::caps::MutableCaps;
 use crate::command::Command;
 use crate::exec::build::arena::OwnMemory;
-use crate::graph::{Graph, Origins, StateRef, Tables};
+use crate::graph::{CurrentValues, Flat, Graph, Origins, StateRef, Tables};
 use crate::ir::topology::Topology;
 use crate::ir::{ChildId, NodeId};
 use crate::plan::{Path, Plan};
@@ -20,6 +20,39 @@ pub(in crate::exec) struct Inside {
     pub(in crate::exec) id: u64,
     /// The first of its planned nodes.
     pub(in crate::exec) first: NodeId,
+    /// The edges in it, if it is a recorded body: the body of another recording may take its place.
+    recorded: Option<Arc<Topology>>,
+}
+
+impl Inside {
+    /// Checks that the values of an executable can be those of this one.
+    pub(in crate::exec) fn check(&self, given: &Given, is_control: bool) -> Result<(), String> {
+        if given.id == self.id {
+            return Ok(());
+        }
+        match &self.recorded {
+            Some(topology) if given.is_recorded => {
+                check_edges(topology, &given.flat.tables).map_err(|why| format!("in a body of it, {why}"))
+            }
+            _ if is_control => Err("its bodies are other executables".to_owned()),
+            _ => Err("it is a sub-graph of another executable".to_owned()),
+        }
+    }
+}
+
+/// An executable in a node of the graph that an update comes from.
+pub(in crate::exec) struct Given {
+    pub(in crate::exec) node: NodeId,
+    id: u64,
+    is_recorded: bool,
+    /// Its values.
+    pub(in crate::exec) flat: Flat,
+}
+
+impl Given {
+    pub(in crate::exec) fn new(node: NodeId, of: &dyn CurrentValues) -> Self {
+        Self { node, id: of.id(), is_recorded: of.is_recorded(), flat: of.flat() }
+    }
 }
 
 /// What an executable keeps if it is updatable.
@@ -69,7 +102,8 @@ impl Updatable {
             // A sub-graph begins with its entry; a branch or loop with its own node and the entry of its first body.
             let mut next = first.0 + u32::from(matches!(tables.ir.command(node), Command::Control(_)));
             for child in tables.ir.executables(node).filter_map(of) {
-                children.entry(node).or_default().push(Inside { id: child.id(), first: NodeId(next + 1) });
+                let recorded = child.is_recorded().then(|| Arc::clone(&child.flat().tables.ir.topology));
+                children.entry(node).or_default().push(Inside { id: child.id(), first: NodeId(next + 1), recorded });
                 next += child.nodes() as u32 + 1;
             }
         }
@@ -120,41 +154,51 @@ impl Updatable {
         self.children.get(&node).map_or(&[], Vec::as_slice)
     }
 
+    /// Returns the branches and loops of the graph.
+    pub(in crate::exec) fn controls(&self) -> impl Iterator<Item = NodeId> {
+        self.controls.iter().copied()
+    }
+
     pub(in crate::exec) fn mutable(&self) -> Option<MutableCaps> {
         self.mutable
     }
 
     /// Checks that a graph has the same number of nodes and the same edges.
     pub(in crate::exec) fn check_edges(&self, tables: &Tables) -> Result<(), String> {
-        let (here, there) = (&*self.topology, &*tables.ir.topology);
-        if here.len() != there.len() {
-            return Err(format!("the graph has {} nodes, but the executable has {}", there.len(), here.len()));
-        }
-        if std::ptr::eq(here, there) {
-            return Ok(());
-        }
-        let sorted = |topology: &Topology, node: NodeId, list: &mut Vec<NodeId>| {
-            list.clear();
-            list.extend(topology.preds(node));
-            list.sort_unstable();
-        };
-        let (mut mine, mut theirs) = (Vec::new(), Vec::new());
-        for node in tables.ir.ids() {
-            sorted(here, node, &mut mine);
-            sorted(there, node, &mut theirs);
-            if mine != theirs {
-                let show = |list: &[NodeId]| {
-                    let list: Vec<_> = list.iter().map(|node| node.0.to_string()).collect();
-                    if list.is_empty() { "no node".to_owned() } else { format!("nodes {}", list.join(", ")) }
-                };
-                return Err(format!(
-                    "node {} waits for {}, but in the executable it waits for {}",
-                    node.0,
-                    show(&theirs),
-                    show(&mine)
-                ));
-            }
-        }
-        Ok(())
+        check_edges(&self.topology, tables)
     }
+}
+
+/// Checks that tables have as many nodes as an executable, and the same edges.
+fn check_edges(here: &Topology, tables: &Tables) -> Result<(), String> {
+    let there = &*tables.ir.topology;
+    if here.len() != there.len() {
+        return Err(format!("the graph has {} nodes, but the executable has {}", there.len(), here.len()));
+    }
+    if std::ptr::eq(here, there) {
+        return Ok(());
+    }
+    let sorted = |topology: &Topology, node: NodeId, list: &mut Vec<NodeId>| {
+        list.clear();
+        list.extend(topology.preds(node));
+        list.sort_unstable();
+    };
+    let (mut mine, mut theirs) = (Vec::new(), Vec::new());
+    for node in tables.ir.ids() {
+        sorted(here, node, &mut mine);
+        sorted(there, node, &mut theirs);
+        if mine != theirs {
+            let show = |list: &[NodeId]| {
+                let list: Vec<_> = list.iter().map(|node| node.0.to_string()).collect();
+                if list.is_empty() { "no node".to_owned() } else { format!("nodes {}", list.join(", ")) }
+            };
+            return Err(format!(
+                "node {} waits for {}, but in the executable it waits for {}",
+                node.0,
+                show(&theirs),
+                show(&mine)
+            ));
+        }
+    }
+    Ok(())
 }
