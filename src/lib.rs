@@ -380,8 +380,8 @@ pub use record::{
 };
 pub use report::{
     AllocationReport, Clock, ExcludedPath, FusedForm, FusedReport, FusingState, HostDecided, HostNodeReport,
-    LoopReport, MemoryReport, NodeProfile, NotFusedReport, Profile, RanOn, Report, SegmentReport, StrategyReport,
-    SubGraphReport, TitleProfile, Trace, TuningReport, TuningState, UpdateReport, WhyNotFused,
+    LoopReport, MemoryReport, NodeProfile, NodeSum, NotFusedReport, Profile, RanOn, Report, SegmentReport,
+    StrategyReport, SubGraphReport, TitleProfile, Trace, TuningReport, TuningState, UpdateReport, WhyNotFused,
 };
 
 /// The programs of the README and of the guide, as tests. `tests/documents.rs` checks that every page is here.

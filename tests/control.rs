@@ -942,6 +942,11 @@ fn turns_are_profiled() {
     let profile = run.profile().unwrap();
     let of = profile.nodes.iter().filter(|of| of.node == node.node() && of.name == "stir" && of.inside == Some(1));
     assert_eq!((of.count(), profile.nodes.len()), (3, 4));
+    let sums = profile.by_node();
+    let of_loop = sums.iter().find(|sum| sum.node == node.node()).unwrap();
+    let turns = profile.nodes.iter().filter(|of| of.node == node.node());
+    assert_eq!((sums.len(), of_loop.count, of_loop.inside, &*of_loop.title), (2, 3, Some(1), "stir"));
+    assert_eq!(of_loop.duration, turns.map(|turn| turn.duration()).sum());
 }
 
 /// The other half of the test below: the process ends while loops run.

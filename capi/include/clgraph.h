@@ -759,6 +759,11 @@ typedef struct clg_submission_times {
 typedef struct clg_node_times {
     // The node of the finalized graph.
     struct clg_node node;
+    // For a node in a sub-graph or a body: its index, from 0, among the nodes that this was inlined to; otherwise `UINT64_MAX`.
+    uint64_t inside;
+    // For a node in a loop: in which turn of the innermost loop it ran, from 0 on; otherwise `UINT64_MAX`. A loop inside of another
+    // one goes on counting in each turn of that.
+    uint64_t turn;
     // When its command was enqueued.
     uint64_t queued;
     // When it started.

@@ -256,6 +256,11 @@ pub extern "C" fn clg_submission_get_times(
 pub struct clg_node_times {
     /// The node of the finalized graph.
     pub node: clg_node,
+    /// For a node in a sub-graph or a body: its index, from 0, among the nodes that this was inlined to; otherwise `UINT64_MAX`.
+    pub inside: u64,
+    /// For a node in a loop: in which turn of the innermost loop it ran, from 0 on; otherwise `UINT64_MAX`. A loop inside of another
+    /// one goes on counting in each turn of that.
+    pub turn: u64,
     /// When its command was enqueued.
     pub queued: u64,
     /// When it started.
@@ -280,7 +285,9 @@ pub unsafe extern "C" fn clg_submission_node_times(
         let nodes = run_of(submission)?.submission().profile()?.nodes;
         let nodes = nodes.into_iter().map(|one| {
             let node = one.node.to_raw().into();
-            clg_node_times { node, queued: one.queued, start: one.start, end: one.end }
+            let inside = one.inside.map_or(u64::MAX, |inside| inside as u64);
+            let turn = one.turn.unwrap_or(u64::MAX);
+            clg_node_times { node, inside, turn, queued: one.queued, start: one.start, end: one.end }
         });
         // SAFETY: **caller**.
         unsafe { pointers::give_list("times", nodes, room, times, count) }

@@ -85,6 +85,19 @@ impl NodeProfile {
         Node::of(self.0.node.to_raw(), "profiled")
     }
 
+    /// For a node in a sub-graph or a body: its index, from 0, among the nodes that this was inlined to.
+    #[getter]
+    fn inside(&self) -> Option<usize> {
+        self.0.inside
+    }
+
+    /// For a node in a loop: in which turn of the innermost loop it ran, from 0 on. A loop inside of another one goes on counting in
+    /// each turn of that.
+    #[getter]
+    fn turn(&self) -> Option<u64> {
+        self.0.turn
+    }
+
     /// The label of the node or, without one, the kernel's name or what else it does.
     #[getter]
     fn title(&self) -> &str {
@@ -95,6 +108,12 @@ impl NodeProfile {
     #[getter]
     fn kind(&self) -> String {
         self.0.kind.to_string()
+    }
+
+    /// When its command was enqueued.
+    #[getter]
+    fn queued(&self) -> u64 {
+        self.0.queued
     }
 
     /// When it started.

@@ -506,3 +506,34 @@ def test_small_launches_are_fused(graph, numbers, adding):
         assert ("fused      3 commands by one work-" in str(executable.report)) == (fuse == "now")
     with pytest.raises(clgraph.InvalidError):
         graph.finalize(fuse="fast")
+
+
+def test_profiles_say_in_which_turn_a_node_ran(graph, numbers, adding):
+    data = numbers(0)
+    loop = graph.repeat(3, adding((data, 1)))
+    fill = graph.fill(data, np.int32(1))
+    run = graph.finalize(profiling=True).submit()
+    run.wait()
+    of = lambda node: [(one.turn, one.inside) for one in run.profile().nodes if one.node == node]
+    assert [turn for turn, _ in of(loop)] == [0, 1, 2] and None not in [inside for _, inside in of(loop)]
+    assert of(fill) == [(None, None)]
+    assert all(one.queued <= one.start for one in run.profile().nodes)
+
+
+def test_updates_reach_bodies_conditions_and_turns(graph, queue, kernels, numbers):
+    data, by = numbers(0), clgraph.Param(np.int32(2))
+    inner = clgraph.Graph(queue)
+    launch = inner.kernel(kernels.add, 1, InOut(data), by)
+    body = inner.finalize(updatable=True)
+    loop = graph.repeat(3, body)
+    read = graph.read(data)
+    executable = graph.finalize(updatable=True)
+    assert executable.submit()[read].tolist() == [6]
+    by.set(np.int32(5))
+    body.update(launch)
+    assert executable.submit()[read].tolist() == [12]
+    executable.update(loop)
+    assert executable.submit()[read].tolist() == [27]
+    graph.repeat(2, body, replaces=loop)
+    executable.update(loop)
+    assert executable.submit()[read].tolist() == [37]

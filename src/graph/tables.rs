@@ -283,7 +283,7 @@ pub(crate) struct RecordedBody {
     pub(crate) node: NodeId,
     pub(crate) of: Arc<dyn CurrentValues>,
     /// The graph of the body, which keeps the executables that are its nodes.
-    pub(crate) graph: Arc<dyn Any + Send + Sync>,
+    pub(crate) _graph: Arc<dyn Any + Send + Sync>,
 }
 
 impl fmt::Debug for dyn CurrentValues {

@@ -25,7 +25,7 @@ pub(crate) mod tuning;
 
 pub use fused::{FusedForm, FusedReport, FusingState, NotFusedReport, WhyNotFused};
 pub use loops::{HostDecided, LoopReport};
-pub use profile::{Clock, NodeProfile, Profile, RanOn, TitleProfile};
+pub use profile::{Clock, NodeProfile, NodeSum, Profile, RanOn, TitleProfile};
 pub use summary::{
     AllocationReport, ExcludedPath, HostNodeReport, MemoryReport, Report, SegmentReport, SubGraphReport, UpdateReport,
 };

@@ -158,6 +158,22 @@ pub struct TitleProfile {
     pub duration: Duration,
 }
 
+/// The sum of all times that one node ran: in a loop, once a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NodeSum {
+    /// The node of the finalized graph.
+    pub node: Node,
+    /// For a node in a sub-graph or a body: as in [`NodeProfile::inside`].
+    pub inside: Option<usize>,
+    /// The [title](NodeProfile::title).
+    pub title: String,
+    /// How often the node ran.
+    pub count: usize,
+    /// How long it ran in all.
+    pub duration: Duration,
+}
+
 impl Profile {
     /// Returns the time from the start of the first node to the end of the last.
     #[must_use]
@@ -178,6 +194,31 @@ impl Profile {
                     sum.duration += node.duration();
                 }
                 _ => sums.push(TitleProfile { title: node.title().to_owned(), count: 1, duration: node.duration() }),
+            }
+        }
+        sums.sort_by_key(|sum| std::cmp::Reverse(sum.duration));
+        sums
+    }
+
+    /// Sums up the times that each node ran, over the turns of the loops that it is in; the node that took longest is first.
+    #[must_use]
+    pub fn by_node(&self) -> Vec<NodeSum> {
+        let mut sums: Vec<NodeSum> = Vec::new();
+        let mut sorted: Vec<&NodeProfile> = self.nodes.iter().collect();
+        sorted.sort_by_key(|node| (node.node.index(), node.inside));
+        for one in sorted {
+            match sums.last_mut() {
+                Some(sum) if (sum.node, sum.inside) == (one.node, one.inside) => {
+                    sum.count += 1;
+                    sum.duration += one.duration();
+                }
+                _ => sums.push(NodeSum {
+                    node: one.node,
+                    inside: one.inside,
+                    title: one.title().to_owned(),
+                    count: 1,
+                    duration: one.duration(),
+                }),
             }
         }
         sums.sort_by_key(|sum| std::cmp::Reverse(sum.duration));

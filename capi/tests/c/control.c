@@ -158,11 +158,18 @@ static void profiled(void) {
     size_t count, size;
     OK(clg_submission_node_times(run, 64, list, &count));
     bool has_fill = false;
+    uint64_t turns = 0;
     for (size_t i = 0; i < count; i++) {
+        if (list[i].node.index == loop.index) {
+            CHECK(list[i].turn == turns && list[i].inside != UINT64_MAX);
+            turns++;
+        } else if (list[i].node.index == fill.index) {
+            CHECK(list[i].turn == UINT64_MAX && list[i].inside == UINT64_MAX);
+        }
         has_fill = has_fill || list[i].node.index == fill.index;
         CHECK(list[i].start <= list[i].end);
     }
-    CHECK(has_fill);
+    CHECK(has_fill && turns == 3);
     OK(clg_submission_profile(run, 0, NULL, &size));
     OK(clg_submissions_trace(&run, 1, 0, NULL, &size));
     OK(clg_submission_release(run));
