@@ -27,6 +27,8 @@ fn fills(bench: &Bench, buffer: &Buffer<u32>, value: u32) -> Executable {
 #[test]
 fn a_condition_is_in_any_memory() {
     let bench = Bench::new();
+    // Whether a loop went ahead.
+    let mut ahead = Vec::new();
     /// A graph whose loop reads this memory.
     macro_rules! loops {
         ($memory:expr, $what:expr) => {{
@@ -44,6 +46,24 @@ fn a_condition_is_in_any_memory() {
                 run.wait_for(LONG).unwrap();
                 assert_eq!((run.turns(&node).unwrap(), run.turns(&none).unwrap()), (1, 0), "{}", $what);
             }
+            // A kernel writes it. It gets the whole buffer, so the number is the first one.
+            let body = bench.graph();
+            // SAFETY: the memory has an element.
+            unsafe { body.kernel(&bench.kernel("count_down")).read_write(&memory).range(1).add() }.unwrap();
+            let body = body.finalize(Finalize::new()).unwrap();
+            let ways = [Loops::HostDecided, Loops::Ahead, Loops::Auto];
+            for loops in ways.into_iter().filter(|_| $what != "the end of a buffer") {
+                let graph = bench.graph();
+                graph.fill(&memory, 40_u32).add().unwrap();
+                let node = graph.repeat_while(&memory, &body).at_most(99).add().unwrap();
+                let executable = graph.finalize(Finalize::new().loops(loops)).unwrap();
+                for _ in 0..2 {
+                    let run = executable.submit(&bench.queue).unwrap();
+                    run.wait_for(LONG).unwrap();
+                    assert_eq!(run.turns(&node).unwrap(), 40, "{}, {loops:?}", $what);
+                }
+                ahead.extend((loops == Loops::Ahead).then(|| executable.report().loops[0].host_decided.is_none()));
+            }
         }};
     }
     loops!(bench.buffer(&[0; 4]), "a buffer");
@@ -52,9 +72,11 @@ fn a_condition_is_in_any_memory() {
     let kinds: Vec<_> = MemoryKind::ALL.into_iter().filter(|kind| caps.has_memory(*kind)).collect();
     assert!(!kinds.is_empty());
     for kind in kinds {
-        loops!(Memory::<u32>::with_kind(&bench.queue, kind, 4).unwrap(), kind);
+        loops!(Memory::<u32>::with_kind(&bench.queue, kind, 4).unwrap(), &*kind.to_string());
     }
     loops!(GOES_ON.on(&bench.queue).unwrap(), "a device global");
+    loops!(bench.buffer(&[0; 256]).sub_buffer(128..).unwrap(), "a sub-buffer");
+    assert!(ahead[0] && ahead[ahead.len() - 1], "{ahead:?}");
 }
 
 /// Rule K2: memory of the graph, which a branch reads.
