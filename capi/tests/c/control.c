@@ -225,6 +225,52 @@ static void bounds(void) {
     finish(of);
 }
 
+/* Updates of what is in a body, of the number of turns, and of the memory with the number. */
+static void updates(void) {
+    work of = begin();
+    uint32_t one = 1, two = 2, no = 0;
+    clg_node fill, write, loop, branch, read;
+    clg_graph inner = empty_graph(of), graph = empty_graph(of);
+    OK(clg_graph_fill(inner, CLG_ALL(of.data), &one, sizeof one, NULL, &fill));
+    OK(clg_graph_retain(inner));
+    clg_executable body = finalized(inner, CLG_PATH_REPLAY), threefold = times(of, 3);
+    clg_memory flag;
+    flag = buffer(of.all, sizeof no);
+    OK(clg_graph_fill(graph, CLG_ALL(flag), &no, sizeof no, NULL, NULL));
+    OK(clg_graph_write(graph, CLG_ALL(of.left), &one, sizeof one, NULL, NULL, NULL, &write));
+    OK(clg_graph_repeat(graph, 1, body, NULL, &loop, NULL));
+    OK(clg_graph_when(graph, CLG_ALL(of.left), threefold, NULL, NULL, &branch, NULL));
+    OK(clg_graph_read(graph, CLG_ALL(of.data), NULL, &read));
+    OK(clg_graph_retain(graph));
+    clg_executable executable = finalized(graph, CLG_PATH_REPLAY);
+    const uint32_t expected[] = {3, 6, 6, 2};
+    for (int i = 0; i < 4; i++) {
+        clg_node_options of_loop = {.replaces = &loop}, of_branch = {.replaces = &branch}, of_fill = {.replaces = &fill};
+        if (i == 1) {
+            OK(clg_graph_fill(inner, CLG_ALL(of.data), &two, sizeof two, &of_fill, NULL));
+            OK(clg_executable_update(body, &fill, 1));
+            OK(clg_executable_update(executable, &loop, 1));
+        } else if (i == 2) {
+            OK(clg_graph_repeat(graph, 4, body, &of_loop, NULL, NULL));
+            OK(clg_executable_update(executable, &loop, 1));
+        } else if (i == 3) {
+            OK(clg_graph_when(graph, CLG_ALL(flag), threefold, NULL, &of_branch, NULL, NULL));
+            OK(clg_executable_update(executable, &branch, 1));
+        }
+        clg_submission run = given(of, executable, write, 1);
+        OK(clg_submission_wait_for(run, LONG));
+        CHECK(first(run, read) == expected[i] && turns(run, loop) == (i < 2 ? 1U : 4U) && turns(run, branch) == (i < 3));
+        OK(clg_submission_release(run));
+    }
+    OK(clg_graph_release(inner));
+    OK(clg_graph_release(graph));
+    OK(clg_memory_release(flag));
+    OK(clg_executable_release(executable));
+    OK(clg_executable_release(body));
+    OK(clg_executable_release(threefold));
+    finish(of);
+}
+
 /* A body with an input and a result: it sets the data, and reads it. */
 static clg_executable ports(work of, uint32_t value, clg_node *write, clg_node *read) {
     uint32_t data[LEN] = {value};
@@ -529,6 +575,7 @@ int main(void) {
     }
     profiled();
     bounds();
+    updates();
     cancelled();
     queues();
     CHECK(clg_live_objects() == 0);
