@@ -229,17 +229,18 @@ static void bounds(void) {
 static void updates(void) {
     work of = begin();
     uint32_t one = 1, two = 2, no = 0;
-    clg_node fill, write, loop, branch, read;
+    clg_node fill, zero, write, loop, branch, read;
     clg_graph inner = empty_graph(of), graph = empty_graph(of);
     OK(clg_graph_fill(inner, CLG_ALL(of.data), &one, sizeof one, NULL, &fill));
     OK(clg_graph_retain(inner));
     clg_executable body = finalized(inner, CLG_PATH_REPLAY), threefold = times(of, 3);
     clg_memory flag;
     flag = buffer(of.all, sizeof no);
-    OK(clg_graph_fill(graph, CLG_ALL(flag), &no, sizeof no, NULL, NULL));
+    OK(clg_graph_fill(graph, CLG_ALL(flag), &no, sizeof no, NULL, &zero));
     OK(clg_graph_write(graph, CLG_ALL(of.left), &one, sizeof one, NULL, NULL, NULL, &write));
     OK(clg_graph_repeat(graph, 1, body, NULL, &loop, NULL));
-    OK(clg_graph_when(graph, CLG_ALL(of.left), threefold, NULL, NULL, &branch, NULL));
+    clg_node_options behind = {.after = &zero, .num_after = 1};
+    OK(clg_graph_when(graph, CLG_ALL(of.left), threefold, NULL, &behind, &branch, NULL));
     OK(clg_graph_read(graph, CLG_ALL(of.data), NULL, &read));
     OK(clg_graph_retain(graph));
     clg_executable executable = finalized(graph, CLG_PATH_REPLAY);
