@@ -1213,3 +1213,26 @@ fn updates_reach_into_recorded_bodies() {
     let error = executable.update_from(&graphs[1]).unwrap_err();
     assert!(error.to_string().contains("its bodies are other executables"), "{error}");
 }
+
+/// Rules K1, E3: bodies are nested to any depth. Nothing recurses over it: all of it happens on a small stack.
+#[test]
+fn bodies_are_nested_deep() {
+    const DEPTH: usize = 200;
+    let small = std::thread::Builder::new().stack_size(256 << 10).spawn(|| {
+        let bench = Bench::new();
+        let (data, on) = (bench.buffer(&[1; 4]), bench.buffer(&[1]));
+        let (mut body, empty) = (stir(&bench, &data), bench.graph().finalize(Finalize::new()).unwrap());
+        for level in 0..DEPTH {
+            let graph = bench.graph();
+            match level % 3 {
+                0 => _ = graph.repeat(1, &body).add().unwrap(),
+                1 => _ = graph.when(&on, &body).add().unwrap(),
+                _ => _ = graph.switch(&on, [&empty, &body]).add().unwrap(),
+            }
+            body = graph.finalize(Finalize::new()).unwrap();
+        }
+        body.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+        assert_eq!(bench.content(&data), stirred(1, 1, 4));
+    });
+    small.unwrap().join().unwrap();
+}

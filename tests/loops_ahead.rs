@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clgraph::{
-    Buffer, Executable, Finalize, Graph, HostDecided, HostRead, HostTaskContext, Kernel, Loop, Loops, NodeKind,
-    Parameter, Program, ProgramBuilder, SubGraph, SubmitError, device_global,
+    Buffer, Executable, Finalize, Graph, HostDecided, HostRead, HostTaskContext, Kernel, Loop, Loops, NativeCommand,
+    NodeKind, Parameter, Program, ProgramBuilder, SubGraph, SubmitError, device_global,
 };
 use common::{Bench, Failure};
 
@@ -245,7 +245,7 @@ fn a_loop_ahead_is_cancelled_after_a_whole_turn() {
     }
 }
 
-/// Rules K5, K6: loops inside bodies, and updates of what is in the body, of the condition and of its bounds.
+/// Rules K5, K6: loops inside bodies, and updates of a value in a body.
 #[test]
 fn nested_loops_and_updates() {
     let bench = Bench::new();
@@ -384,6 +384,24 @@ fn what_cannot_go_ahead_is_named() {
                 graph.host_task(|_| ()).add().unwrap();
             }),
             &|why| *why == Some(HostDecided::Node(NodeKind::HostTask)),
+        ),
+        (
+            Box::new(|graph| {
+                once(graph);
+                let nothing = NativeCommand::enqueued(|_| Ok::<(), &str>(()));
+                // SAFETY: it does nothing.
+                unsafe { graph.native_command(nothing.writes(&data)).add() }.unwrap();
+            }),
+            &|why| *why == Some(HostDecided::Node(NodeKind::NativeCommand)),
+        ),
+        (
+            Box::new(|graph| {
+                once(graph);
+                let other = bench.graph();
+                other.fill(&data, 1_u32).add().unwrap();
+                graph.when(&left, &other.finalize(Finalize::new()).unwrap()).add().unwrap();
+            }),
+            &|why| *why == Some(HostDecided::Node(NodeKind::When)),
         ),
         (
             Box::new(|graph| {
