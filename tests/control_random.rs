@@ -383,7 +383,14 @@ impl Builder<'_> {
                     condition = Some(*flag);
                     *flag = rng.usize(..BUFFERS);
                 }
-                Step::While(_, _, at_least_once) => *at_least_once = rng.bool(),
+                Step::While(flag, _, at_least_once) => {
+                    *at_least_once = rng.bool();
+                    // Mostly it does not end then, as the body counts the other number down.
+                    if rng.u8(..8) == 0 {
+                        condition = Some(*flag);
+                        *flag = rng.usize(..BUFFERS);
+                    }
+                }
                 Step::Repeat(count, _) => *count = rng.u64(..4),
                 _ => {}
             }
@@ -391,7 +398,9 @@ impl Builder<'_> {
             self.replace(graph, place, step).unwrap();
             if let Err(error) = executable.update(&node) {
                 assert!(matches!(error, Error::Update(UpdateError::Conflict { .. })), "{error}");
-                let (Step::When(flag, ..) | Step::Switch(flag, _)) = step else { panic!("{error}") };
+                let (Step::When(flag, ..) | Step::Switch(flag, _) | Step::While(flag, ..)) = step else {
+                    panic!("{error}")
+                };
                 *flag = condition.unwrap();
                 self.replace(graph, place, step).unwrap();
                 executable.update(&node).unwrap();
