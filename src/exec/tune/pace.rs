@@ -72,7 +72,13 @@ impl Pace {
         let expected = self.last.saturating_sub(done);
         let blind = if batch == 0 { FIRST } else { batch.saturating_mul(2) };
         // A loop has about as many turns as it had last.
-        (if expected > 0 { expected } else { blind }).min(MOST)
+        (if expected > 0 { expected } else { blind }).min(MOST).min(self.fit())
+    }
+
+    /// Returns how many turns take about as long as what is enqueued at once may take.
+    fn fit(&self) -> u64 {
+        let each = if self.ahead.turns > 0 { self.ahead.each() } else { self.host.each() };
+        AT_ONCE.checked_div(each).map_or(u64::MAX, |turns| turns.max(1))
     }
 
     fn goes_ahead(&self) -> bool {
@@ -126,14 +132,15 @@ const SECOND_LAUNCH: u32 = 16;
 const MORE: u32 = 8;
 /// The most turns of a launch. More would save little; and turns may take much longer from one to the next.
 const MOST_IN_LAUNCH: u32 = 1024;
-/// About how long a launch may take, in nanoseconds. Drivers of GPUs with screens end kernels after two seconds.
-const LAUNCH: u64 = 50_000_000;
+/// About how long a launch, and turns that are enqueued at once, may take, in nanoseconds. Drivers of GPUs with screens end kernels
+/// after two seconds, and `cancel` waits for what is enqueued.
+const AT_ONCE: u64 = 50_000_000;
 
 impl LaunchPace {
     /// Returns how many turns the next launch does at most.
     pub(in crate::exec) fn next(&self) -> u32 {
         let Some((turns, nanos)) = self.last else { return 1 };
-        let fit = u64::from(turns).saturating_mul(LAUNCH) / nanos.max(1);
+        let fit = u64::from(turns).saturating_mul(AT_ONCE) / nanos.max(1);
         let more = turns.saturating_mul(MORE).clamp(SECOND_LAUNCH, MOST_IN_LAUNCH);
         u32::try_from(fit).unwrap_or(u32::MAX).clamp(1, more)
     }
@@ -150,7 +157,7 @@ impl LaunchPace {
 #[cfg(test)]
 mod tests {
     use super::{
-        AGAIN, BATCHES, FIRST, HOST_TURNS, LAUNCH, LaunchPace, MORE, MOST, MOST_IN_LAUNCH, Pace, SECOND_LAUNCH,
+        AGAIN, AT_ONCE, BATCHES, FIRST, HOST_TURNS, LaunchPace, MORE, MOST, MOST_IN_LAUNCH, Pace, SECOND_LAUNCH,
     };
 
     /// Runs a loop, and returns the batches: 0 is a turn of the host's.
@@ -202,6 +209,17 @@ mod tests {
         assert_eq!(run(&mut pace, 70, 100, 10), [10, 20, 32, 32]);
         assert_eq!(run(&mut pace, 70, 100, 10), [32, 32, 6]);
         assert_eq!(run(&mut pace, 0, 100, 10), [32]);
+    }
+
+    /// So `cancel` finds a decision soon.
+    #[test]
+    fn few_turns_that_take_long_go_ahead() {
+        let mut pace = Pace::new(false);
+        let all = run(&mut pace, 100, AT_ONCE / 2, AT_ONCE / 5);
+        assert_eq!(all[HOST_TURNS as usize..][..4], [2, 2, 4, 5]);
+        assert!(all[12..].iter().all(|batch| *batch <= 5), "{all:?}");
+        let mut pace = Pace::new(true);
+        assert_eq!(run(&mut pace, 20, 0, 9 * AT_ONCE), [4, 8, 1, 1, 1, 1, 1, 1, 1, 1]);
     }
 
     /// What was slower is measured again now and then, so a wrong choice does not last.
@@ -257,10 +275,10 @@ mod tests {
         assert_eq!(run(100, u32::MAX), MOST_IN_LAUNCH);
         assert_eq!(run(100, 0), MOST_IN_LAUNCH);
         // A short loop says how long turns take now.
-        assert_eq!(run(LAUNCH / 10, 5), MOST_IN_LAUNCH);
-        assert_eq!(run(2 * LAUNCH, 1), 10);
+        assert_eq!(run(AT_ONCE / 10, 5), MOST_IN_LAUNCH);
+        assert_eq!(run(2 * AT_ONCE, 1), 10);
         // One turn takes more than the time of a launch.
-        assert_eq!(run(2 * LAUNCH, 1), 1);
+        assert_eq!(run(2 * AT_ONCE, 1), 1);
         assert_eq!(run(100, u32::MAX), 1);
         assert_eq!(run(100, u32::MAX), SECOND_LAUNCH);
     }
