@@ -1236,3 +1236,111 @@ fn bodies_are_nested_deep() {
     });
     small.unwrap().join().unwrap();
 }
+
+/// Rule K6: what else of a recorded body can change: executables in it, groups of tasks, nodes that a program replaces or adds by the
+/// body's graph. What does not fit names the node around it.
+#[test]
+fn all_that_changes_in_recorded_bodies_is_reached() {
+    let bench = Bench::new();
+    let data = bench.buffer(&[0; 4]);
+    // An executable of the program in a body that has no parameter.
+    let (inner, by) = (bench.graph(), Parameter::any(2_u32));
+    let launch = {
+        let kernel = bench.kernel("scale");
+        // SAFETY: each work-item touches its own element.
+        unsafe { inner.kernel(&kernel).read_write(&data).read_write(&data).arg(&by).range(4).add() }.unwrap()
+    };
+    let child = inner.finalize(Finalize::new().updatable()).unwrap();
+    let (graph, mut node, mut kept) = (bench.graph(), None, None);
+    let record = || {
+        node = bench.queue.repeat(1, |queue| {
+            queue.enqueue_fill_buffer(&data, &[0], 0, 16, &[])?;
+            child.submit(queue).map(drop)
+        })?;
+        bench.queue.repeat(1, |queue| {
+            let body = queue.recording_graph()?;
+            let fill = queue.enqueue_fill_buffer(&data.slice(1..2).unwrap(), &[5], 0, 4, &[])?;
+            kept = Some((body.node_of(&fill)?, body));
+            Ok(())
+        })
+    };
+    let second = graph.record(&bench.queue, record).unwrap().unwrap();
+    let (fill, body) = kept.unwrap();
+    let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    let content = || {
+        executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+        bench.content(&data)
+    };
+    assert_eq!(content(), [2, 5, 2, 2]);
+    by.set(7).unwrap();
+    child.update(&launch).unwrap();
+    executable.update(&node.unwrap()).unwrap();
+    assert_eq!(content(), [7, 5, 7, 7]);
+    // The program has the graph of the second body. What it adds is not in the executable.
+    body.fill(&data.slice(1..2).unwrap(), 9_u32).replace(fill).unwrap();
+    let more = bench.kernel("scale");
+    // SAFETY: as above.
+    unsafe { body.kernel(&more).read_write(&data).read_write(&data).arg(&by).range(4).add() }.unwrap();
+    executable.update(&second).unwrap();
+    assert_eq!(content(), [7, 9, 7, 7]);
+}
+
+/// Rules K6, M5: a recorded body with memory of its own is not replaced by that of another recording, because two executables would
+/// use that memory at once.
+#[test]
+fn a_recorded_body_keeps_its_own_memory() {
+    let bench = Bench::new();
+    let data = bench.buffer(&[0; 4]);
+    let record = || {
+        let graph = bench.graph();
+        let body = || {
+            bench.queue.repeat(2, |queue| {
+                let memory = queue.enqueue_alloc::<u32>(4, &[])?;
+                queue.enqueue_fill_buffer(&memory, &[1], 0, 16, &[])?;
+                queue.enqueue_copy_buffer(&memory, &data, 0, 0, 16, &[])?;
+                queue.enqueue_free(&memory, &[]).map(drop)
+            })
+        };
+        graph.record(&bench.queue, body).unwrap();
+        graph
+    };
+    let executable = record().finalize(Finalize::new().updatable()).unwrap();
+    let error = executable.update_from(&record()).unwrap_err();
+    assert!(error.to_string().contains("its bodies are other executables"), "{error}");
+}
+
+/// Rules K6, P6: two nodes of a recorded body come to use one buffer. The graph around decides whether that is allowed, and its node is
+/// named.
+#[test]
+fn conflicts_in_recorded_bodies_are_the_affair_of_the_graph() {
+    let bench = Bench::new();
+    let (one, other) = (bench.buffer(&[1; 4]), bench.buffer(&[1; 4]));
+    let parameters = [Parameter::buffer(&one), Parameter::buffer(&other)];
+    let (graph, queue) = (bench.graph(), bench.another_queue(true));
+    let record = || {
+        queue.repeat(1, |queue| {
+            parameters.iter().try_for_each(|memory| {
+                let kernel = bench.kernel("stir");
+                // SAFETY: each work-item touches its own element.
+                let launch = unsafe {
+                    ExecuteKernel::new(&kernel)
+                        .set_arg_read_write(memory)
+                        .set_global_work_size(4)
+                        .enqueue_nd_range(queue)
+                };
+                launch.map(drop)
+            })
+        })
+    };
+    let node = graph.record(&queue, record).unwrap().unwrap();
+    let (strict, free) = (Finalize::new().updatable(), Finalize::new().updatable().allow_conflicts());
+    let (strict, free) = (graph.finalize(strict).unwrap(), graph.finalize(free).unwrap());
+    parameters[1].set(&one).unwrap();
+    assert_error!(strict.update(&node).unwrap_err(), UpdateError::Conflict { .. });
+    strict.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+    assert_eq!([bench.content(&one), bench.content(&other)], [stirred(1, 1, 4), stirred(1, 1, 4)]);
+    free.update(&node).unwrap();
+    free.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+    assert_eq!([bench.content(&one), bench.content(&other)], [stirred(1, 3, 4), stirred(1, 1, 4)]);
+    assert_error!(graph.finalize(Finalize::new()).unwrap_err(), clgraph::FinalizeError::Conflict { .. });
+}

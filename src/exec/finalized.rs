@@ -48,8 +48,8 @@ pub(in crate::exec) struct Finalized {
     pub(in crate::exec) ports: Arc<Ports>,
     pub(in crate::exec) partitions_of: PartitionsOf,
     pub(in crate::exec) report: Report,
-    /// Whether it is a body that was recorded: nobody has its graph.
-    pub(in crate::exec) is_recorded: bool,
+    /// Whether it is a recorded body in whose place that of another recording may come.
+    pub(in crate::exec) is_replaceable: bool,
     /// None if the executable cannot be updated.
     pub(in crate::exec) updatable: Option<Updatable>,
     /// The names of the nodes. None if nothing is profiled.

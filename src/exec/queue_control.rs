@@ -22,7 +22,7 @@ struct Body {
 }
 
 impl Body {
-    /// The recorded bodies in it and itself, as far as they have parameters.
+    /// The recorded bodies in it and itself, as far as they can change.
     fn recorded(&self) -> Vec<RecordedBody> {
         let mut recorded = self.graph.take_recorded();
         if self.executable.0.fixed.updatable.is_some() {
@@ -220,7 +220,9 @@ impl Queue {
             Ok(())
         })?;
         recording.end(ended)?;
-        let options = if graph.has_parameters() { Finalize::new().updatable() } else { Finalize::new() };
+        // Conflicts are the affair of the graph around it.
+        let options = Finalize::new().allow_conflicts();
+        let options = if graph.can_change() { options.updatable() } else { options };
         Ok(Body { executable: graph.finalize(options)?, graph })
     }
 

@@ -13,7 +13,6 @@ use crate::graph::{
     RecordedBody, after_methods, sealed,
 };
 use crate::handles::{Node, Port};
-use crate::ir::NodeId;
 
 impl Graph {
     /// Starts a node that is a whole executable. The roots of the executable wait for the node's predecessors, and the
@@ -98,8 +97,12 @@ impl CurrentValues for Inner {
         self.lock_state().changed
     }
 
-    fn is_recorded(&self) -> bool {
-        self.fixed.is_recorded
+    fn is_replaceable(&self) -> bool {
+        self.fixed.is_replaceable
+    }
+
+    fn can_change(&self) -> bool {
+        self.fixed.updatable.is_some()
     }
 
     fn refresh(&self) -> Result<()> {
@@ -117,7 +120,7 @@ impl Executable {
     /// Returns a recorded body that was finalized from a graph, as the graph around it keeps it.
     pub(in crate::exec) fn as_recorded(&self, graph: &Graph) -> RecordedBody {
         let of = Arc::clone(&self.0) as Arc<dyn CurrentValues>;
-        RecordedBody { node: NodeId(0), of, _graph: Arc::new(graph.clone()) }
+        RecordedBody { of, _graph: Arc::new(graph.clone()) }
     }
 
     /// Returns the executable as a request that a graph can add.

@@ -62,16 +62,17 @@ use recorder::{Order, Recorder, RecordingQueue};
 pub(crate) use tables::{Binding, Child, CurrentValues, RecordedBody, Tables, UseHandle};
 pub(crate) use writer::{Index, Released, Writer};
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::cl::objects::context::{Context, InContext, OnDevice};
 use crate::cl::objects::device::Device;
 use crate::command::Command;
-use crate::error::{BuildCause, BuildError, Result};
+use crate::error::{BuildCause, BuildError, Error, Result};
 use crate::handles::{GraphId, Node};
 use crate::ir::hazards::Hazards;
 use crate::ir::{Access, Ir, NodeId};
@@ -190,8 +191,8 @@ pub(crate) struct State {
     next_binding: usize,
     /// How often nodes have changed since they were added by more than the bytes of their values.
     pub(crate) reshaped: Arc<FxHashMap<NodeId, u32>>,
-    /// The recorded bodies whose parameters can change, inner ones before those around them.
-    recorded: Vec<RecordedBody>,
+    /// By node: the recorded bodies in it that can change, inner ones before those around them.
+    recorded: BTreeMap<NodeId, Vec<RecordedBody>>,
     /// A scratch list for the accesses of the node that is being added. It is empty between two nodes.
     accesses: Vec<Access>,
 }
@@ -405,24 +406,30 @@ impl Graph {
 
     /// Takes the recorded bodies of a body, for the graph around it.
     pub(crate) fn take_recorded(&self) -> Vec<RecordedBody> {
-        std::mem::take(&mut self.lock().recorded)
+        std::mem::take(&mut self.lock().recorded).into_values().flatten().collect()
     }
 
     /// Keeps the recorded bodies of a node.
     pub(crate) fn keep_recorded(&self, node: NodeId, bodies: Vec<RecordedBody>) {
-        self.lock().recorded.extend(bodies.into_iter().map(|body| RecordedBody { node, ..body }));
+        if !bodies.is_empty() {
+            self.lock().recorded.insert(node, bodies);
+        }
     }
 
-    /// Returns whether nodes have parameters, also in recorded bodies.
-    pub(crate) fn has_parameters(&self) -> bool {
+    /// Returns whether what its nodes do can change after they were added.
+    pub(crate) fn can_change(&self) -> bool {
         let state = self.lock();
-        !state.parameter_bound.is_empty() || !state.recorded.is_empty()
+        let has_groups = !state.groups.is_empty() || !state.task_groups.is_empty();
+        // Another handle is the program's, which can replace nodes by it.
+        let is_kept = Arc::strong_count(&self.0) > 1;
+        let children = state.children.iter().any(|child| child.of.can_change());
+        is_kept || has_groups || children || !state.parameter_bound.is_empty()
     }
 
-    /// Gives the recorded bodies what their parameters have now.
-    pub(crate) fn refresh_recorded(&self) -> Result<()> {
+    /// Gives the recorded bodies what their graphs have now.
+    pub(crate) fn refresh_recorded(&self) -> Result<(), (NodeId, Error)> {
         let recorded = self.lock().recorded.clone();
-        recorded.iter().try_for_each(|body| body.of.refresh())
+        refresh(recorded.iter().flat_map(|(node, bodies)| bodies.iter().map(|body| (*node, body))))
     }
 
     /// The state of the graph, for holders that do not keep the graph alive.
@@ -469,6 +476,11 @@ impl fmt::Debug for GraphRef {
     }
 }
 
+/// Gives recorded bodies what their graphs have now, or returns the node of the first that it does not fit.
+pub(crate) fn refresh<'a>(mut bodies: impl Iterator<Item = (NodeId, &'a RecordedBody)>) -> Result<(), (NodeId, Error)> {
+    bodies.try_for_each(|(node, body)| body.of.refresh().map_err(|error| (node, error)))
+}
+
 impl Drop for Shared {
     /// The last handle ends all recordings. It also drops the executables that are nodes of the graph, because an
     /// executable that was made of this graph keeps the graph's state alive, and the state would keep the executable.
@@ -490,13 +502,13 @@ impl Drop for Shared {
 }
 
 impl State {
-    /// The recorded bodies of some nodes whose parameters can change, inner ones first.
-    pub(crate) fn recorded_in(&self, nodes: &[NodeId]) -> Vec<RecordedBody> {
+    /// The recorded bodies of some nodes that can change, inner ones first.
+    pub(crate) fn recorded_in(&self, nodes: &[NodeId]) -> Vec<(NodeId, RecordedBody)> {
         if self.recorded.is_empty() {
             return Vec::new();
         }
-        let nodes: FxHashSet<NodeId> = nodes.iter().copied().collect();
-        self.recorded.iter().filter(|body| nodes.contains(&body.node)).cloned().collect()
+        let of = |node: &NodeId| self.recorded.get(node).into_iter().flatten();
+        nodes.iter().flat_map(|node| of(node).map(|body| (*node, body.clone()))).collect()
     }
 
     /// Sets the label of a node, if one was given. An empty label removes the old one.

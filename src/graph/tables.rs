@@ -269,18 +269,20 @@ pub(crate) trait CurrentValues: Send + Sync {
     /// Whether its nodes may use other memory than when their edges were made.
     fn has_changed(&self) -> bool;
 
-    /// Whether it was made of a recorded body, so that nobody else can update it.
-    fn is_recorded(&self) -> bool;
+    /// Whether it was made of a recorded body, and the body of another recording may take its place: it has no memory of its own, and
+    /// no executables of the program, whose uses never overlap.
+    fn is_replaceable(&self) -> bool;
 
-    /// Gives a recorded body what its parameters have now. The caller holds no lock.
+    /// Whether its values can change.
+    fn can_change(&self) -> bool;
+
+    /// Gives a recorded body what its graph has now. The caller holds no lock.
     fn refresh(&self) -> crate::error::Result<()>;
 }
 
-/// A recorded body whose parameters can change: updates of the graph around it reach them by this.
+/// A recorded body that can change: updates of the graph around it reach it by this.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordedBody {
-    /// The node of the graph that it is in, or that a body around it is in. The graph sets it.
-    pub(crate) node: NodeId,
     pub(crate) of: Arc<dyn CurrentValues>,
     /// The graph of the body, which keeps the executables that are its nodes.
     pub(crate) _graph: Arc<dyn Any + Send + Sync>,

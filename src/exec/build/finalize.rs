@@ -12,7 +12,7 @@ use crate::command::Command;
 use crate::env;
 #[allow(unused_imports)] // Only the documentation names it.
 use crate::error::SubmitError;
-use crate::error::{FinalizeError, Result};
+use crate::error::{Error, FinalizeError, Result, UpdateError};
 use crate::exec::build::arena::{self, OwnMemory};
 use crate::exec::build::fuse::{self, FusedGraph, Reports, Shares};
 use crate::exec::build::fused_tier;
@@ -50,7 +50,12 @@ struct Current {
 impl Graph {
     /// Returns the graph with the current values of parameters.
     fn current(&self) -> Result<Current> {
-        self.refresh_recorded()?;
+        self.refresh_recorded().map_err(|(node, error)| match error {
+            Error::Update(UpdateError::Node { cause, .. }) => {
+                FinalizeError::Node { node: Node::new(self.id(), node), cause }.into()
+            }
+            other => other,
+        })?;
         let mut state = self.lock();
         let refreshed = state.refresh_all(&self.target());
         let dropped = state.dropped();
@@ -238,7 +243,9 @@ impl Graph {
             ports,
             partitions_of,
             report,
-            is_recorded: self.is_body(),
+            is_replaceable: self.is_body()
+                && graph.ir.allocs.is_empty()
+                && graph.children.iter().all(|child| child.of.is_replaceable()),
             updatable,
             names,
         };

@@ -172,7 +172,7 @@ impl Parts {
         }
         let has_tasks = !plan.main().tasks.is_empty();
         let fixed = Finalized {
-            is_recorded: false,
+            is_replaceable: false,
             topology: Arc::clone(&flat.tables.ir.topology),
             events_at: events_at(&flat),
             controls: rolled.controls(graph, &flat, has_tasks).into(),

@@ -23,9 +23,9 @@ use crate::exec::update::editing::Touched;
 use crate::exec::update::updatable::{Given, Inside, Updatable};
 use crate::graph::edit::undo::{Edit, Owned, empty};
 use crate::graph::nodes::request::Target;
-use crate::graph::{Graph, Nodes, Released, Tables, Writer};
+use crate::graph::{self, Graph, Nodes, Released, Tables, Writer};
 use crate::handles::{Node, NodeKind};
-use crate::ir::{NodeId, Span};
+use crate::ir::{Ir, NodeId, Span};
 
 impl Executable {
     /// Applies the current state of some nodes of the graph to the executable: values of parameters, ranges, and
@@ -101,7 +101,8 @@ impl Executable {
     /// [`UpdateError::Differs`] with the first difference: another context or device; another number of nodes; other
     /// edges of a node; and, node by node, another kind, another kernel, another sub-graph or command group of kernels,
     /// or a size that cannot change. Functions of host tasks may differ, and so may the conditions and bounds of branches and loops:
-    /// they are taken over. The errors of [`update`](Self::update).
+    /// they are taken over. A recorded body takes the values of the body of another recording, unless it has memory of its own or executables
+    /// of the program. The errors of [`update`](Self::update).
     ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
@@ -140,7 +141,7 @@ impl Executable {
             let (tables, reshaped) = (Arc::clone(&state.tables), Arc::clone(&state.reshaped));
             drop(state);
             drop(dropped);
-            let inside = graph.refresh_recorded();
+            let inside = graph.refresh_recorded().map_err(|(id, error)| of_body(error, Node::new(graph.id(), id)));
             let alike = refreshed.and_then(|()| updatable.check_edges(&tables).map_err(differs)).map_err(Error::from);
             let alike = alike.and(inside);
             // Kinds and kernels are compared later, when the values are assigned.
@@ -156,12 +157,15 @@ impl Executable {
 }
 
 impl Inner {
-    /// Gives a recorded body what its parameters have now: nobody has its graph.
+    /// Gives a recorded body what its graph has now. The program may have that graph, and may have added nodes.
     pub(in crate::exec) fn update_recorded(&self) -> Result<()> {
         let Some(updatable) = self.fixed.updatable.as_ref() else { return Ok(()) };
         loop {
             let (mut ids, seen) = self.begin_update();
-            ids.extend(updatable.state.lock().parameter_bound.iter().copied().chain(updatable.controls()));
+            let is_fixed = |ir: &Ir, id: &NodeId| matches!(ir.command(*id), Command::Alloc(_) | Command::Free(_));
+            let state = updatable.state.lock();
+            ids.extend((0..updatable.len() as u32).map(NodeId).filter(|id| !is_fixed(&state.ir, id)));
+            drop(state);
             let outcome = self.update_nodes(updatable, &ids, seen);
             self.keep_ids(ids);
             if let Some(done) = outcome? {
@@ -227,7 +231,8 @@ impl Inner {
         drop(state);
         drop(dropped);
         refreshed?;
-        recorded.iter().try_for_each(|body| body.of.refresh())?;
+        let recorded = graph::refresh(recorded.iter().map(|(node, body)| (*node, body)));
+        recorded.map_err(|(id, error)| of_body(error, self.fixed.node(id)))?;
         Ok(self.take_over(updatable, &tables, Some(&reshaped), ids, seen))
     }
 
@@ -288,6 +293,14 @@ impl Finalized {
     pub(in crate::exec) fn update_error(&self, node: NodeId, not: impl Into<NotMade>) -> Error {
         let NotMade { argument, source } = not.into();
         UpdateError::Driver { node: self.node(node), argument, source }.into()
+    }
+}
+
+/// The error of a value that does not fit a recorded body, of which the program knows only the node that it is in.
+fn of_body(error: Error, node: Node) -> Error {
+    match error {
+        Error::Update(UpdateError::Node { cause, .. }) => UpdateError::Node { node, cause }.into(),
+        other => other,
     }
 }
 

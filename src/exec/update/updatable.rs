@@ -20,8 +20,8 @@ pub(in crate::exec) struct Inside {
     pub(in crate::exec) id: u64,
     /// The first of its planned nodes.
     pub(in crate::exec) first: NodeId,
-    /// The edges in it, if it is a recorded body: the body of another recording may take its place.
-    recorded: Option<Arc<Topology>>,
+    /// The edges in it, if the body of another recording may take its place.
+    replaceable: Option<Arc<Topology>>,
 }
 
 impl Inside {
@@ -30,8 +30,8 @@ impl Inside {
         if given.id == self.id {
             return Ok(());
         }
-        match &self.recorded {
-            Some(topology) if given.is_recorded => {
+        match &self.replaceable {
+            Some(topology) if given.is_replaceable => {
                 check_edges(topology, &given.flat.tables).map_err(|why| format!("in a body of it, {why}"))
             }
             _ if is_control => Err("its bodies are other executables".to_owned()),
@@ -44,14 +44,14 @@ impl Inside {
 pub(in crate::exec) struct Given {
     pub(in crate::exec) node: NodeId,
     id: u64,
-    is_recorded: bool,
+    is_replaceable: bool,
     /// Its values.
     pub(in crate::exec) flat: Flat,
 }
 
 impl Given {
     pub(in crate::exec) fn new(node: NodeId, of: &dyn CurrentValues) -> Self {
-        Self { node, id: of.id(), is_recorded: of.is_recorded(), flat: of.flat() }
+        Self { node, id: of.id(), is_replaceable: of.is_replaceable(), flat: of.flat() }
     }
 }
 
@@ -102,8 +102,8 @@ impl Updatable {
             // A sub-graph begins with its entry; a branch or loop with its own node and the entry of its first body.
             let mut next = first.0 + u32::from(matches!(tables.ir.command(node), Command::Control(_)));
             for child in tables.ir.executables(node).filter_map(of) {
-                let recorded = child.is_recorded().then(|| Arc::clone(&child.flat().tables.ir.topology));
-                children.entry(node).or_default().push(Inside { id: child.id(), first: NodeId(next + 1), recorded });
+                let replaceable = child.is_replaceable().then(|| Arc::clone(&child.flat().tables.ir.topology));
+                children.entry(node).or_default().push(Inside { id: child.id(), first: NodeId(next + 1), replaceable });
                 next += child.nodes() as u32 + 1;
             }
         }
@@ -152,11 +152,6 @@ impl Updatable {
     /// Returns the executables inside a node, in order.
     pub(in crate::exec) fn children(&self, node: NodeId) -> &[Inside] {
         self.children.get(&node).map_or(&[], Vec::as_slice)
-    }
-
-    /// Returns the branches and loops of the graph.
-    pub(in crate::exec) fn controls(&self) -> impl Iterator<Item = NodeId> {
-        self.controls.iter().copied()
     }
 
     pub(in crate::exec) fn mutable(&self) -> Option<MutableCaps> {
