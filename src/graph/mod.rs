@@ -59,7 +59,7 @@ pub(crate) use parameters::{Cell, Value as ParameterValue};
 pub use parameters::{LocalMemory, Parameter};
 pub(crate) use ports::Ports;
 use recorder::{Order, Recorder, RecordingQueue};
-pub(crate) use tables::{Binding, Child, CurrentValues, RecordedBody, Tables, UseHandle};
+pub(crate) use tables::{Binding, Child, CurrentValues, RecordedBody, Tables, UseHandle, refresh};
 pub(crate) use writer::{Index, Released, Writer};
 
 use std::collections::BTreeMap;
@@ -427,7 +427,7 @@ impl Graph {
     }
 
     /// Gives the recorded bodies what their graphs have now.
-    pub(crate) fn refresh_recorded(&self) -> Result<(), (NodeId, Error)> {
+    pub(crate) fn refresh_recorded(&self) -> Result<(), (NodeId, Box<Error>)> {
         let recorded = self.lock().recorded.clone();
         refresh(recorded.iter().flat_map(|(node, bodies)| bodies.iter().map(|body| (*node, body))))
     }
@@ -474,11 +474,6 @@ impl fmt::Debug for GraphRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.id)
     }
-}
-
-/// Gives recorded bodies what their graphs have now, or returns the node of the first that it does not fit.
-pub(crate) fn refresh<'a>(mut bodies: impl Iterator<Item = (NodeId, &'a RecordedBody)>) -> Result<(), (NodeId, Error)> {
-    bodies.try_for_each(|(node, body)| body.of.refresh().map_err(|error| (node, error)))
 }
 
 impl Drop for Shared {

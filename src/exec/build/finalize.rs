@@ -50,7 +50,7 @@ struct Current {
 impl Graph {
     /// Returns the graph with the current values of parameters.
     fn current(&self) -> Result<Current> {
-        self.refresh_recorded().map_err(|(node, error)| match error {
+        self.refresh_recorded().map_err(|(node, error)| match *error {
             Error::Update(UpdateError::Node { cause, .. }) => {
                 FinalizeError::Node { node: Node::new(self.id(), node), cause }.into()
             }

@@ -16,6 +16,7 @@
 //! | `updatable.rs` | what an executable keeps from finalize so that it can be updated |
 //! | `direct.rs`, `destinations.rs` | updates that change nothing but values: where each value goes is known since finalize |
 //! | `following.rs` | how a fused form gets what an update has changed, and when it cannot |
+//! | `recorded.rs` | recorded bodies, which are updated with the graph around them |
 //! | `editing.rs` | what one update leaves for the next |
 //!
 //! Invariants: an update is applied completely or not at all. The arguments of a kernel object change only if nothing
@@ -28,5 +29,6 @@ pub(in crate::exec) mod destinations;
 mod direct;
 pub(in crate::exec) mod editing;
 pub(in crate::exec) mod following;
+mod recorded;
 pub(in crate::exec) mod transaction;
 pub(in crate::exec) mod updatable;

@@ -20,12 +20,13 @@ use crate::exec::submit::executable_state::ExecutableState;
 use crate::exec::update::conflicts::check_conflicts;
 use crate::exec::update::destinations::Unused;
 use crate::exec::update::editing::Touched;
+use crate::exec::update::recorded::of_body;
 use crate::exec::update::updatable::{Given, Inside, Updatable};
 use crate::graph::edit::undo::{Edit, Owned, empty};
 use crate::graph::nodes::request::Target;
 use crate::graph::{self, Graph, Nodes, Released, Tables, Writer};
 use crate::handles::{Node, NodeKind};
-use crate::ir::{Ir, NodeId, Span};
+use crate::ir::{NodeId, Span};
 
 impl Executable {
     /// Applies the current state of some nodes of the graph to the executable: values of parameters, ranges, and
@@ -141,7 +142,7 @@ impl Executable {
             let (tables, reshaped) = (Arc::clone(&state.tables), Arc::clone(&state.reshaped));
             drop(state);
             drop(dropped);
-            let inside = graph.refresh_recorded().map_err(|(id, error)| of_body(error, Node::new(graph.id(), id)));
+            let inside = graph.refresh_recorded().map_err(|(id, error)| of_body(*error, Node::new(graph.id(), id)));
             let alike = refreshed.and_then(|()| updatable.check_edges(&tables).map_err(differs)).map_err(Error::from);
             let alike = alike.and(inside);
             // Kinds and kernels are compared later, when the values are assigned.
@@ -157,32 +158,15 @@ impl Executable {
 }
 
 impl Inner {
-    /// Gives a recorded body what its graph has now. The program may have that graph, and may have added nodes.
-    pub(in crate::exec) fn update_recorded(&self) -> Result<()> {
-        let Some(updatable) = self.fixed.updatable.as_ref() else { return Ok(()) };
-        loop {
-            let (mut ids, seen) = self.begin_update();
-            let is_fixed = |ir: &Ir, id: &NodeId| matches!(ir.command(*id), Command::Alloc(_) | Command::Free(_));
-            let state = updatable.state.lock();
-            ids.extend((0..updatable.len() as u32).map(NodeId).filter(|id| !is_fixed(&state.ir, id)));
-            drop(state);
-            let outcome = self.update_nodes(updatable, &ids, seen);
-            self.keep_ids(ids);
-            if let Some(done) = outcome? {
-                return self.release_replaced(done);
-            }
-        }
-    }
-
     /// Begins an update that looks at a graph. Returns room for a list of nodes, and how many updates there were.
-    fn begin_update(&self) -> (Vec<NodeId>, u64) {
+    pub(in crate::exec::update) fn begin_update(&self) -> (Vec<NodeId>, u64) {
         let mut exec_state = self.lock_state();
         let ids = exec_state.editing.as_mut().map(|editing| std::mem::take(&mut editing.ids));
         (ids.unwrap_or_default(), exec_state.updates)
     }
 
     /// Keeps the room for the next update.
-    fn keep_ids(&self, mut ids: Vec<NodeId>) {
+    pub(in crate::exec::update) fn keep_ids(&self, mut ids: Vec<NodeId>) {
         empty(&mut ids);
         if let Some(editing) = &mut self.lock_state().editing {
             editing.ids = ids;
@@ -213,7 +197,12 @@ impl Inner {
     }
 
     /// Updates nodes. The caller [releases](Self::release_replaced) the result. None if another update came in between.
-    fn update_nodes(&self, updatable: &Updatable, ids: &[NodeId], seen: u64) -> Result<Option<Outcome>> {
+    pub(in crate::exec::update) fn update_nodes(
+        &self,
+        updatable: &Updatable,
+        ids: &[NodeId],
+        seen: u64,
+    ) -> Result<Option<Outcome>> {
         let target = Target { context: &self.fixed.context, device: &self.fixed.device, graph: Some(self.fixed.graph) };
         let mut state = updatable.state.lock();
         if !state.ir.allocs.is_empty()
@@ -232,7 +221,7 @@ impl Inner {
         drop(dropped);
         refreshed?;
         let recorded = graph::refresh(recorded.iter().map(|(node, body)| (*node, body)));
-        recorded.map_err(|(id, error)| of_body(error, self.fixed.node(id)))?;
+        recorded.map_err(|(id, error)| of_body(*error, self.fixed.node(id)))?;
         Ok(self.take_over(updatable, &tables, Some(&reshaped), ids, seen))
     }
 
@@ -276,7 +265,7 @@ impl Inner {
     }
 
     /// Releases what an update replaced, after all locks are released.
-    fn release_replaced(&self, (outcome, dropped): Outcome) -> Result<()> {
+    pub(in crate::exec::update) fn release_replaced(&self, (outcome, dropped): Outcome) -> Result<()> {
         // A running write may still read host memory. Drivers retain neither the objects that recorded kernels use nor
         // memory with an address.
         let Released { mems, samplers } = &dropped.objects;
@@ -296,14 +285,6 @@ impl Finalized {
     }
 }
 
-/// The error of a value that does not fit a recorded body, of which the program knows only the node that it is in.
-fn of_body(error: Error, node: Node) -> Error {
-    match error {
-        Error::Update(UpdateError::Node { cause, .. }) => UpdateError::Node { node, cause }.into(),
-        other => other,
-    }
-}
-
 /// Where the new values come from.
 struct Source<'a> {
     tables: &'a Tables,
@@ -314,11 +295,11 @@ struct Source<'a> {
 }
 
 /// How an update ended, and what it replaced.
-type Outcome = (Result<()>, OldObjects);
+pub(in crate::exec::update) type Outcome = (Result<()>, OldObjects);
 
 /// What an update replaced, to be dropped where no lock is held.
 #[derive(Default)]
-struct OldObjects {
+pub(in crate::exec::update) struct OldObjects {
     _data: Vec<Owned>,
     objects: Released,
     _old: Vec<Old>,
