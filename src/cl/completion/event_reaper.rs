@@ -202,8 +202,8 @@ pub(crate) fn process_ends() -> bool {
 /// How many threads of clgraph's own, besides the reaper's, call a driver.
 static CALLING: AtomicUsize = AtomicUsize::new(0);
 
-/// A thread of clgraph's own calls a driver, until this is dropped. The end of the process waits for it, so it is not kept
-/// while code of the program runs, and a loop asks [`process_ends`] in each turn.
+/// A thread of clgraph's own calls a driver, until this is dropped. The end of the process waits for it, at most for
+/// [`AT_THE_END`]; so it is not kept while a host task runs, and a loop asks [`process_ends`] in each turn.
 pub(crate) struct DriverCall(());
 
 impl DriverCall {
