@@ -83,7 +83,8 @@ pub fn variants(
     Ok(variants)
 }
 
-fn whole<'a>(variant: &'static str, work: impl Fn() -> Result<(), Failure> + 'a) -> Variant<'a> {
+/// A variant whose work is measured as a whole.
+pub fn whole<'a>(variant: &'static str, work: impl Fn() -> Result<(), Failure> + 'a) -> Variant<'a> {
     let run = move || {
         let ((), total) = timed(&work)?;
         Ok(Times { total, ..Times::default() })

@@ -22,6 +22,7 @@ use crate::packing::patterns;
 use crate::profiles;
 use crate::raw::{self, CommandBuffer, Kernels};
 use crate::results::Results;
+use crate::roads::Roads;
 use crate::rounds::{Effort, Times, Variant, interleave, timed};
 use crate::submissions::{PATHS, is_trying, submission};
 use crate::updates::Chain;
@@ -226,14 +227,15 @@ impl Scenario {
                     ("10 turns of kernels of 100 us", 10, 1, LONG),
                     ("1000 turns of kernels of 100 us", 1000, 1, LONG),
                 ] {
-                    // Wider turns would take minutes.
-                    let most = if turns == 1000 && rounds == LONG { 4 } else { 16 };
-                    let is_done = |width: &usize| *width <= most && (effort == Effort::Full || turns == 10);
-                    for width in [1, 4, 16].into_iter().filter(is_done) {
+                    for width in [1, 4, 16].into_iter().filter(|_| effort == Effort::Full || turns == 10) {
                         let variants = control::variants(&setting.queue, turns, (width, items), rounds)?;
                         results.add(driver, name, width, interleave(variants, effort, width)?);
                     }
                 }
+                let roads = Roads::new(&setting.queue)?;
+                let n = roads.crossings();
+                results.add(driver, "breadth-first search", n, interleave(roads.search(&setting.queue)?, effort, n)?);
+                results.add(driver, "page rank", n, interleave(roads.rank(&setting.queue)?, effort, n)?);
             }
             Self::Fused => {
                 for body in fused::BODIES {

@@ -10,8 +10,8 @@ use opencl3::memory::{Buffer, CL_MEM_READ_WRITE, ClMem};
 use opencl3::program::Program;
 use opencl3::types::{CL_BLOCKING, cl_mem};
 
-use crate::graph::SOURCE;
-use crate::network::Network;
+use super::graph::SOURCE;
+use super::network::Network;
 
 /// A loop by hand.
 pub(crate) struct ByHand {

@@ -1,8 +1,8 @@
 //! Two graphs with a loop each: a breadth-first search, and page rank until it is at rest.
 
-use clgraph::{Buffer, Executable, Finalize, Fuse, Graph, HostRead, Loop, Program, Queue, Result};
+use clgraph::{Buffer, Executable, Finalize, Graph, HostRead, Loop, Program, Queue, Result};
 
-use crate::network::Network;
+use super::network::Network;
 
 /// The kernels of this example.
 pub(crate) const SOURCE: &str = include_str!("../../kernels-cl/roads.cl");
@@ -24,7 +24,7 @@ impl<T: clgraph::Element> Looped<T> {
 }
 
 /// Distances from a crossing, in roads: a level in each turn, until no crossing is reached any more.
-pub(crate) fn search(queue: &Queue, network: &Network, from: usize) -> Result<Looped<u32>> {
+pub(crate) fn search(queue: &Queue, network: &Network, from: usize, options: Finalize) -> Result<Looped<u32>> {
     let program = Program::from_source(queue, SOURCE)?;
     let (spread, deeper) = (program.kernel("spread")?, program.kernel("deeper")?);
     let count = network.places.len();
@@ -48,13 +48,12 @@ pub(crate) fn search(queue: &Queue, network: &Network, from: usize) -> Result<Lo
     graph.fill(&level, 0).add()?;
     let repeat = graph.repeat_while(&goes_on, &turn).at_least_once().at_most(count as u64).label("by level").add()?;
     let result = graph.read(&distances).add()?;
-    // The body is a fill and two small launches: one kernel does them, and its turns too.
-    let executable = graph.finalize(Finalize::new().fuse(Fuse::Now))?;
+    let executable = graph.finalize(options)?;
     Ok(Looped { executable, repeat, result })
 }
 
 /// How likely somebody is at a crossing who takes roads at random: a step in each turn, until nothing changes much.
-pub(crate) fn rank(queue: &Queue, network: &Network) -> Result<Looped<f32>> {
+pub(crate) fn rank(queue: &Queue, network: &Network, options: Finalize) -> Result<Looped<f32>> {
     let program = Program::from_source(queue, SOURCE)?;
     let (visit, settle) = (program.kernel("visit")?, program.kernel("settle")?);
     let count = network.places.len();
@@ -75,6 +74,6 @@ pub(crate) fn rank(queue: &Queue, network: &Network) -> Result<Looped<f32>> {
     graph.fill(&ranks, 1.0 / count as f32).add()?;
     let repeat = graph.repeat_while(&goes_on, &turn).at_least_once().at_most(10_000).label("until at rest").add()?;
     let result = graph.read(&ranks).add()?;
-    let executable = graph.finalize(Finalize::new())?;
+    let executable = graph.finalize(options)?;
     Ok(Looped { executable, repeat, result })
 }

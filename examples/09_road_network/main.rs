@@ -20,14 +20,11 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use by_hand::ByHand;
-use clgraph::{DrawingDetail, Queue};
-use network::Network;
+use clgraph::{DrawingDetail, Finalize, Fuse, Queue};
+use network::{MINNEAPOLIS, Network};
 
 /// How often each way is timed.
 const ROUNDS: usize = 21;
-
-/// Longitude and latitude.
-const MINNEAPOLIS: [f64; 2] = [-93.265, 44.978];
 
 fn main() -> ExitCode {
     env_logger::init();
@@ -49,7 +46,9 @@ fn run() -> Result<(), Box<dyn Error>> {
     let device = clgraph::best_device()?;
     println!("device     {} ({}, OpenCL {})", device.name(), device.caps().platform, device.caps().version);
     let queue = Queue::new(&device)?;
-    let (search, rank) = (graph::search(&queue, &network, from)?, graph::rank(&queue, &network)?);
+    // The body of the search is a fill and two small launches: one kernel does them, and its turns too.
+    let search = graph::search(&queue, &network, from, Finalize::new().fuse(Fuse::Now))?;
+    let rank = graph::rank(&queue, &network, Finalize::new())?;
     let mut by_hand = ByHand::new(&queue.context().to_opencl3()?, &network)?;
 
     println!("running    {ROUNDS} rounds of each ...");

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::path::Path;
 
-use crate::network::Network;
+use super::network::Network;
 
 /// The size of a map in pixels; the scale follows from the height.
 const HEIGHT: u32 = 900;

@@ -5,6 +5,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+/// Longitude and latitude.
+pub(crate) const MINNEAPOLIS: [f64; 2] = [-93.265, 44.978];
+
 /// Crossings and roads. The roads from crossing `v` lead to `ends[first[v]..first[v + 1]]`.
 pub(crate) struct Network {
     /// By crossing: longitude and latitude, in degrees.
