@@ -1344,3 +1344,89 @@ fn conflicts_in_recorded_bodies_are_the_affair_of_the_graph() {
     assert_eq!([bench.content(&one), bench.content(&other)], [stirred(1, 3, 4), stirred(1, 1, 4)]);
     assert_error!(graph.finalize(Finalize::new()).unwrap_err(), clgraph::FinalizeError::Conflict { .. });
 }
+
+/// Rule K6: a group of host tasks, and one of launches, in a recorded body: the node of the loop brings the choice.
+#[test]
+fn groups_in_recorded_bodies_are_updated() {
+    let bench = Bench::new();
+    let (data, log) = (bench.buffer(&[1; 4]), Arc::new(Mutex::new(Vec::new())));
+    let (graph, mut groups) = (bench.graph(), None);
+    let record = || {
+        bench.queue.repeat(2, |queue| {
+            let body = queue.recording_graph()?;
+            let say = |what: &'static str| {
+                let log = Arc::clone(&log);
+                body.host_task(move |_: &HostTaskContext<'_>| log.lock().unwrap().push(what)).reads(&data)
+            };
+            let tasks = body.host_task_group([say("one"), say("two")])?;
+            let kernel = bench.kernel("scale");
+            let launch = |by: u32| body.kernel(&kernel).read_write(&data).read_write(&data).arg(by).range(4);
+            // SAFETY: each work-item touches its own element.
+            let launches = unsafe { body.command_group([launch(1), launch(2)])? };
+            queue.enqueue_command_group(&launches, &[])?;
+            queue.enqueue_command_group(&tasks, &[])?;
+            groups = Some((tasks, launches));
+            Ok(())
+        })
+    };
+    let node = graph.record(&bench.queue, record).unwrap().unwrap();
+    let (tasks, launches) = groups.unwrap();
+    let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    let mut expected = 1_u32;
+    let mut runs = |by: u32, said: &'static str| {
+        executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+        assert_eq!(std::mem::take(&mut *log.lock().unwrap()), [said; 2]);
+        for _ in 0..2 {
+            expected = expected.wrapping_mul(3).wrapping_add(by);
+        }
+        assert_eq!(bench.content(&data), [expected; 4]);
+    };
+    runs(1, "one");
+    tasks.set_active_index(1).unwrap();
+    runs(1, "one");
+    executable.update(&node).unwrap();
+    runs(1, "two");
+    launches.set_active_index(1).unwrap();
+    tasks.set_active_index(0).unwrap();
+    executable.update_from(&graph).unwrap();
+    runs(2, "one");
+    // Finalized anew it has the same.
+    assert_error!(tasks.set_active_index(2).unwrap_err(), BuildCause::Group(clgraph::GroupError::Index { .. }));
+    runs(2, "one");
+}
+
+/// Rule K5: external events and signals happen once, so no body has them: not as a node, not in a sub-graph or body in it, and not
+/// while it is recorded.
+#[test]
+fn bodies_have_no_external_events_at_any_depth() {
+    let bench = Bench::new();
+    let (data, flag) = (bench.buffer(&[1; 4]), bench.buffer(&[1]));
+    let refused = |error: Error| assert_error!(error, BuildCause::EventInBody { body: 0 });
+    let (waits, signals) = (bench.graph(), bench.graph());
+    waits.wait_event().add().unwrap();
+    signals.signal_event().add().unwrap();
+    for events in [waits, signals] {
+        let events = events.finalize(Finalize::new()).unwrap();
+        let around = bench.graph();
+        around.fill(&data, 3_u32).add().unwrap();
+        around.sub_graph(&events).add().unwrap();
+        let around = around.finalize(Finalize::new()).unwrap();
+        for body in [&events, &around] {
+            let graph = bench.graph();
+            refused(graph.when(&flag, body).add().unwrap_err());
+            refused(graph.switch(&flag, [body]).add().unwrap_err());
+            refused(graph.repeat_while(&flag, body).add().unwrap_err());
+            refused(graph.repeat(2, body).add().unwrap_err());
+            // A queue submits the executable into a body that it records, and adds a node to its graph.
+            let recorded = graph.record(&bench.queue, || bench.queue.repeat(2, |queue| body.submit(queue).map(drop)));
+            refused(recorded.unwrap_err());
+            let add = |queue: &Queue| queue.recording_graph()?.signal_event().add().map(drop);
+            assert_error!(
+                graph.record(&bench.queue, || bench.queue.repeat(2, add)).unwrap_err(),
+                BuildCause::Recording
+            );
+            assert!(graph.is_empty());
+        }
+    }
+    bench.queue.finish().unwrap();
+}

@@ -780,3 +780,108 @@ fn kernels_of_many_arguments_go_ahead_or_are_named() {
         assert_eq!(why.is_some(), expected, "{why:?}");
     }
 }
+
+/// Rule K7: arguments of every kind: structs, vectors, local and constant memory, images and samplers, shared virtual memory. What
+/// cannot go ahead stays with the host, and the bytes are the same.
+#[test]
+fn arguments_of_every_kind_go_ahead_or_stay_with_the_host() {
+    const STRUCTS: &str = "
+        typedef struct { uint by; ushort2 pair; uchar last; } Numbers;
+        kernel void structs(global uint *to, Numbers n, uint4 v, constant uint *table) {
+            size_t at = get_global_id(0);
+            to[at] = to[at] * 3 + n.by + n.pair.y + n.last + v.z + table[at % 4];
+        }
+        kernel void locals(global uint *to, local uint *sums) {
+            size_t at = get_global_id(0), in = get_local_id(0);
+            sums[in] = to[at];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            to[at] = to[at] * 3 + sums[15 - in];
+        }";
+    const IMAGES: &str = "
+        kernel void images(global uint *to, read_only image2d_t from, sampler_t sampler) {
+            int at = get_global_id(0);
+            to[at] = to[at] * 3 + read_imageui(from, sampler, (int2)(at % 8, at / 8)).x;
+        }";
+    #[repr(C)]
+    #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+    struct Numbers {
+        by: u32,
+        pair: [u16; 2],
+        last: u8,
+        padding: [u8; 3],
+    }
+    let turns = Turns::new();
+    let (bench, table) = (&turns.bench, turns.bench.buffer(&[3, 5, 7, 11]));
+    let numbers = Numbers { by: 1_000_000, pair: [9, 700], last: 13, padding: [0; 3] };
+    let count_down = kernel(bench, "count_down");
+    let same = |what: &str, add: &dyn Fn(&Graph), goes_ahead: bool| {
+        let body = bench.graph();
+        add(&body);
+        // SAFETY: one work-item, and elements that are there.
+        unsafe { body.kernel(&count_down).read_write(&turns.left).range(1).add().unwrap() };
+        let body = body.finalize(Finalize::new()).unwrap();
+        let contents = [Loops::HostDecided, Loops::Ahead, Loops::Auto].map(|loops| {
+            let graph = bench.graph();
+            graph.repeat_while(&turns.left.slice(..1).unwrap(), &body).add().unwrap();
+            let executable = graph.finalize(Finalize::new().loops(loops)).unwrap();
+            assert!(loops != Loops::Ahead || !goes_ahead || why(&executable).is_none(), "{}", executable.report());
+            let runs = [5, 0, 40].map(|count| {
+                turns.set(count);
+                executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+                turns.content()
+            });
+            assert_ne!(runs[0][1], runs[1][1], "{what}: the kernel writes");
+            runs
+        });
+        assert_eq!(contents[0], contents[1], "{what}");
+        assert_eq!(contents[0], contents[2], "{what}");
+    };
+    let program = Program::from_source(&bench.queue, STRUCTS).unwrap();
+    let (structs, locals) = (program.kernel("structs").unwrap(), program.kernel("locals").unwrap());
+    let add = |graph: &Graph| {
+        let launch = graph.kernel(&structs).read_write(&turns.data).arg(numbers).arg([1_u32, 2, 300, 4]);
+        // SAFETY: each work-item touches its own element.
+        unsafe { launch.read(&table).range(LEN).add().unwrap() };
+    };
+    same("structs", &add, true);
+    let add = |graph: &Graph| {
+        let launch = graph.kernel(&locals).read_write(&turns.data).local::<u32>(16);
+        // SAFETY: each work-item touches its own element, and there is local memory for a work-group.
+        unsafe { launch.range(LEN).work_group(16).add().unwrap() };
+    };
+    same("locals", &add, false);
+    let caps = bench.queue.device().caps();
+    for kind in clgraph::MemoryKind::ALL.into_iter().filter(|kind| caps.has_memory(*kind)) {
+        let memory = clgraph::Memory::<u32>::with_kind(&bench.queue, kind, LEN).unwrap();
+        let (set, mix) = (kernel(bench, "add"), kernel(bench, "combine"));
+        let add = |graph: &Graph| {
+            graph.fill(&memory, 6_u32).add().unwrap();
+            // SAFETY: each work-item touches its own element.
+            unsafe {
+                graph.kernel(&set).read_write(&memory).arg(5_u32).range(LEN).add().unwrap();
+                graph.kernel(&mix).read(&memory).read_write(&turns.data).range(LEN).add().unwrap();
+            }
+        };
+        same(&kind.to_string(), &add, false);
+    }
+    if caps.images.is_some() {
+        let pixels: Vec<[u8; 4]> = (0..64).map(|at| [at, 1, 2, 3]).collect();
+        let image = clgraph::Image::with_data(
+            &bench.queue,
+            clgraph::ImageShape::image_2d(8, 8),
+            clgraph::ImageFormat::RGBA_U8,
+            &pixels,
+        );
+        let image = image.unwrap();
+        let sampler =
+            clgraph::Sampler::new(&bench.queue, false, clgraph::Addressing::ClampToEdge, clgraph::Filter::Nearest)
+                .unwrap();
+        let images = Program::from_source(&bench.queue, IMAGES).unwrap().kernel("images").unwrap();
+        let add = |graph: &Graph| {
+            let launch = graph.kernel(&images).read_write(&turns.data).read(&image).arg(&sampler).range(LEN);
+            // SAFETY: each work-item touches its own element.
+            unsafe { launch.add().unwrap() };
+        };
+        same("images", &add, false);
+    }
+}

@@ -108,8 +108,8 @@ pub enum UpdateError {
         /// `before it is allocated` or `after it is freed`.
         why: &'static str,
     },
-    /// The graph of the executable was dropped, and with it the executable of a sub-graph node.
-    #[error("{node} is a sub-graph, and the graph of the executable was dropped: keep the graph to update this node")]
+    /// The graph of the executable was dropped, and with it what a sub-graph, a branch or a loop runs.
+    #[error("{node} runs an executable, and the graph that keeps it was dropped: keep the graph to update this node")]
     GraphGone {
         /// The node.
         node: Node,

@@ -1,8 +1,11 @@
 //! Branches and loops, one in another, with a host task in a turn.
 
-use clgraph::{Buffer, Executable, ExecuteKernel, Finalize, Fuse, Graph, Loops, Path, Program, Queue, Result};
+use clgraph::{
+    Buffer, DriverError, Executable, ExecuteKernel, Finalize, Fuse, Graph, Loops, Parameter, Path, Program, Queue,
+    Result, Status,
+};
 
-use crate::uses::{SOURCE, again, result, setup};
+use crate::uses::{SOURCE, again, once_more, result, setup};
 
 fn body(queue: &Queue, path: Path, add: impl FnOnce(&Graph) -> Result<()>) -> Result<Executable> {
     let graph = Graph::new(queue)?;
@@ -163,4 +166,108 @@ pub fn unrolled(path: Path) -> Result<Vec<Vec<u32>>> {
     let with = || executable.submit_to(&queue).with(&input, [7; 64]).submit();
     let runs = [again(plain)?, again(with)?];
     Ok(vec![result(&runs[0], &found, plain)?, result(&runs[1], &found, with)?])
+}
+
+/// Updates of a recorded body, of conditions and of numbers of turns. An update that fails has changed nothing.
+pub fn updated(path: Path) -> Result<Vec<Vec<u32>>> {
+    let queue = setup()?;
+    let numbers = again(|| Buffer::from_slice(&queue, &[1_u32; 64]))?;
+    let flags = [again(|| Buffer::from_slice(&queue, &[3_u32]))?, again(|| Buffer::from_slice(&queue, &[0_u32]))?];
+    let source = "kernel void down(global uint *left) { if (*left > 0) *left -= 1; }\n\
+                  kernel void add(global uint *a, uint by) { a[get_global_id(0)] = a[get_global_id(0)] * 5 + by; }";
+    let program = again(|| Program::from_source(&queue, source))?;
+    let (add, down) = (again(|| program.kernel("add"))?, again(|| program.kernel("down"))?);
+    let (by, graph) = (Parameter::any(1_u32), Graph::new(&queue)?);
+    graph.write(&numbers, [1; 64]).add()?;
+    graph.write(&flags[0], [3]).add()?;
+    let adds = body(&queue, path, |graph| {
+        // SAFETY: each work-item touches its own element.
+        unsafe { graph.kernel(&add).read_write(&numbers).arg(7_u32).range(64).add() }.map(drop)
+    })?;
+    let times = graph.repeat(2, &adds).add()?;
+    let ends = body(&queue, path, |graph| {
+        // SAFETY: as above.
+        unsafe {
+            graph.kernel(&add).read_write(&numbers).arg(9_u32).range(64).add()?;
+            graph.kernel(&down).read_write(&flags[0]).range(1).add().map(drop)
+        }
+    })?;
+    let turns = graph.repeat_while(&flags[0], &ends).at_most(9).add()?;
+    // A recording that fails leaves the graph as it was.
+    let recorded = again(|| {
+        graph.record(&queue, || {
+            queue.repeat(3, |queue| {
+                // SAFETY: as above.
+                unsafe {
+                    ExecuteKernel::new(&add)
+                        .set_arg_read_write(&numbers)
+                        .set_arg(&by)
+                        .set_global_work_size(64)
+                        .enqueue_nd_range(queue)
+                        .map(drop)
+                }
+            })
+        })
+    })?;
+    let Some(recorded) = recorded else { unreachable!("the queue records") };
+    let read = graph.read(&numbers).add()?;
+    let executable = again(|| graph.finalize(Finalize::new().path(path).updatable().result_slots(6)))?;
+    let submit = || executable.submit(&queue);
+    let run = again(submit)?;
+    let mut seen = vec![result(&run, &read, submit)?];
+    for round in 0..2_usize {
+        by.set(4 + round as u32)?;
+        graph.repeat(3 + round as u64, &adds).replace(&times)?;
+        graph.repeat_while(&flags[(round + 1) % 2], &ends).at_most(9).replace(&turns)?;
+        let nodes = [times.node(), turns.node(), recorded.node()];
+        once_more(
+            || executable.update(&nodes),
+            || {
+                let run = executable.submit(&queue)?;
+                if Some(&result(&run, &read, submit)?) != seen.last() {
+                    return Err(DriverError::new("an update that failed has changed something", Status(0)).into());
+                }
+                executable.update(&nodes)
+            },
+        )?;
+        let run = again(submit)?;
+        seen.push(result(&run, &read, submit)?);
+    }
+    Ok(seen)
+}
+
+/// A loop of which each command is timed.
+pub fn profiled(path: Path) -> Result<Vec<Vec<u32>>> {
+    let queue = setup()?;
+    let numbers = again(|| Buffer::from_slice(&queue, &[1_u32; 64]))?;
+    let left = again(|| Buffer::from_slice(&queue, &[0_u32]))?;
+    let source = "kernel void down(global uint *left) { *left -= 1; }";
+    let down = again(|| again(|| Program::from_source(&queue, source))?.kernel("down"))?;
+    let stir = again(|| again(|| Program::from_source(&queue, SOURCE))?.kernel("stir"))?;
+    let turn = body(&queue, path, |graph| {
+        // SAFETY: each work-item touches its own element.
+        unsafe {
+            graph.kernel(&stir).read_write(&numbers).range(64).add()?;
+            graph.kernel(&down).read_write(&left).range(1).add().map(drop)
+        }
+    })?;
+    let graph = Graph::new(&queue)?;
+    graph.write(&numbers, [1; 64]).add()?;
+    graph.write(&left, [4_u32]).add()?;
+    graph.repeat_while(&left, &turn).add()?;
+    let found = graph.read(&numbers).add()?;
+    let executable = again(|| graph.finalize(Finalize::new().path(path).profiling()))?;
+    let plain = || executable.submit(&queue);
+    let run = again(plain)?;
+    let content = result(&run, &found, plain)?;
+    // A run that failed has no times, and another run has.
+    let profile = again(|| {
+        run.profile().or_else(|_| {
+            let run = plain()?;
+            run.wait()?;
+            run.profile()
+        })
+    })?;
+    let times = profile.nodes.iter().flat_map(|node| [node.node.index() as u32, node.turn.unwrap_or(99) as u32]);
+    Ok(vec![content, times.collect()])
 }

@@ -57,7 +57,7 @@ impl Use {
 const PLAIN: QueueProperties = QueueProperties::new();
 const OUT_OF_ORDER: QueueProperties = PLAIN.out_of_order(true);
 
-pub const USES: [Use; 70] = [
+pub const USES: [Use; 73] = [
     Use { name: "replay", path: Path::Replay, run: |path| everything(path, PLAIN, End::Wait) },
     Use { name: "native", path: Path::Native, run: |path| everything(path, PLAIN, End::Wait) },
     Use { name: "out of order", path: Path::Auto, run: |path| everything(path, OUT_OF_ORDER, End::Wait) },
@@ -122,6 +122,9 @@ pub const USES: [Use; 70] = [
     Use { name: "turns ahead", path: Path::Replay, run: control::ahead },
     Use { name: "turns ahead, native", path: Path::Native, run: control::ahead },
     Use { name: "turns by a kernel", path: Path::Replay, run: control::on_device },
+    Use { name: "updated loops", path: Path::Replay, run: control::updated },
+    Use { name: "updated loops, native", path: Path::Native, run: control::updated },
+    Use { name: "profiled loop", path: Path::Native, run: control::profiled },
     Use { name: "mapped for tasks", path: Path::Replay, run: host_tasks::mapping },
     Use { name: "mapped for tasks, native", path: Path::Native, run: host_tasks::mapping },
     Use { name: "external events", path: Path::Replay, run: external_events::in_a_graph },

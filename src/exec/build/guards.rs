@@ -115,7 +115,9 @@ impl Guards {
 
     /// Returns the loop that has a step in its body.
     pub(in crate::exec) fn of_step(&self, step: usize) -> Option<&Guard> {
-        self.ahead.iter().find(|guard| guard.steps.contains(&step))
+        // Flows are in the order of their steps.
+        let at = self.ahead.partition_point(|guard| guard.steps.end <= step);
+        self.ahead.get(at).filter(|guard| guard.steps.contains(&step))
     }
 
     /// Returns whether a plan has the bodies where they were. The steps depend on the graph alone, not on what a driver records.
@@ -325,7 +327,7 @@ impl Guard {
     }
 
     fn stage(&self, step: usize) -> Option<&Mem> {
-        self.stages.iter().find(|(of, _)| *of == step).map(|(_, stage)| stage)
+        self.stages.binary_search_by_key(&step, |(of, _)| *of).ok().map(|at| &self.stages[at].1)
     }
 
     /// Brings the inputs of the body to where turns ahead find them.
