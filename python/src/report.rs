@@ -56,6 +56,12 @@ impl Report {
         self.0.segments.iter().map(|segment| segment.command_buffers).sum()
     }
 
+    /// The loops, each as a text: its node, how it runs, and why.
+    #[getter]
+    fn loops(&self) -> Vec<String> {
+        self.0.loops.iter().map(|of| format!("node {}: {of}", of.node)).collect()
+    }
+
     /// How submissions are enqueued, and what the autotuner has found.
     #[getter]
     fn tuning(&self) -> String {

@@ -51,6 +51,7 @@ def test_a_loop_goes_on_while_its_number_is_not_zero(graph, numbers, adding):
             total += 2 * count
             assert run[read].tolist() == [total] * 2 and run.turns(loop) == count
         if loops == "ahead":
+            assert executable.report.loops == ["node 1: turns are enqueued ahead"]
             assert "loop       node 1: turns are enqueued ahead" in str(executable.report)
     with pytest.raises(clgraph.InvalidError):
         graph.finalize(loops="fast")

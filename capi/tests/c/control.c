@@ -272,6 +272,72 @@ static void updates(void) {
     finish(of);
 }
 
+/* A loop goes round as long as the first number of some memory is not zero: a kernel counts it down. */
+static void counts_down_in(work of, clg_memory number) {
+    clg_arg args[] = {CLG_READ_WRITE(number)};
+    clg_launch launch = {.kernel = of.count_down, .args = args, .num_args = 1, .work_dim = 1, .global = {1}};
+    clg_graph inner = empty_graph(of);
+    OK(clg_graph_kernel(inner, &launch, NULL, NULL));
+    clg_executable body = finalized(inner, CLG_PATH_AUTO);
+    const int paths[] = {CLG_PATH_AUTO, CLG_PATH_NATIVE, CLG_PATH_REPLAY};
+    for (int i = 0; i < 3; i++) {
+        uint32_t seven = 7;
+        clg_node loop;
+        clg_graph graph = empty_graph(of);
+        OK(clg_graph_fill(graph, CLG_ALL(number), &seven, sizeof seven, NULL, NULL));
+        OK(clg_graph_repeat_while(graph, CLG_ALL(number), body, false, 9, NULL, &loop, NULL));
+        clg_executable executable = finalized(graph, paths[i]);
+        clg_submission run = submitted(of.all, executable);
+        OK(clg_submission_wait_for(run, LONG));
+        CHECK(turns(run, loop) == 7);
+        OK(clg_submission_release(run));
+        OK(clg_executable_release(executable));
+    }
+    OK(clg_executable_release(body));
+}
+
+/* A condition in each kind of memory that the device has, in a device global, and in memory of the graph. */
+static void conditions_in_any_memory(void) {
+    work of = begin();
+    clg_memory memory;
+    int kinds = 0;
+    for (int32_t kind = CLG_MEMORY_BEST; kind <= CLG_MEMORY_SVM_FINE; kind++) {
+        if (clg_memory_allocate(of.all.queue, 4 * LEN, kind, &memory) != CLG_SUCCESS) {
+            CHECK(kind > CLG_MEMORY_BUFFER);
+            continue;
+        }
+        kinds++;
+        counts_down_in(of, memory);
+        OK(clg_memory_release(memory));
+    }
+    CHECK(kinds > 1);
+    clg_global global;
+    OK(clg_global_create("control::left", 4, NULL, false, &global));
+    OK(clg_global_memory(global, of.all.queue, &memory));
+    counts_down_in(of, memory);
+    OK(clg_memory_release(memory));
+    OK(clg_global_release(global));
+    /* Memory of a graph is for the branches of the graph itself, and not for their bodies. */
+    uint32_t numbers[] = {5, 0};
+    for (uint32_t i = 0; i < 2; i++) {
+        clg_graph graph = empty_graph(of);
+        clg_executable body = times(of, 3);
+        clg_node branch;
+        OK(clg_graph_allocate(graph, 4, false, NULL, &memory));
+        OK(clg_graph_fill(graph, CLG_ALL(memory), &numbers[i], sizeof numbers[i], NULL, NULL));
+        OK(clg_graph_when(graph, CLG_ALL(memory), body, NULL, NULL, &branch, NULL));
+        clg_executable executable = finalized(graph, CLG_PATH_AUTO);
+        clg_submission run = submitted(of.all, executable);
+        OK(clg_submission_wait_for(run, LONG));
+        CHECK(turns(run, branch) == (i == 0));
+        OK(clg_submission_release(run));
+        OK(clg_executable_release(executable));
+        OK(clg_executable_release(body));
+        OK(clg_memory_release(memory));
+    }
+    finish(of);
+}
+
 /* A body with an input and a result: it sets the data, and reads it. */
 static clg_executable ports(work of, uint32_t value, clg_node *write, clg_node *read) {
     uint32_t data[LEN] = {value};
@@ -577,6 +643,7 @@ int main(void) {
     profiled();
     bounds();
     updates();
+    conditions_in_any_memory();
     cancelled();
     queues();
     CHECK(clg_live_objects() == 0);
