@@ -835,6 +835,32 @@ fn loops_in_loops_do_not_fill_the_queue_without_end() {
     assert_error!(run.wait_for(LONG).unwrap_err(), SubmitError::Cancelled { .. });
 }
 
+/// Rule K4: a loop with a number has few turns that take long in the queue, so a cancellation is seen soon.
+#[test]
+fn a_loop_with_a_number_is_cancelled_after_few_turns() {
+    let bench = Bench::new();
+    let data = bench.buffer(&[1; 64]);
+    let (mut rounds, mut took) = (1 << 16, Duration::ZERO);
+    let mut body = None;
+    while took < Duration::from_millis(60) && rounds < u32::MAX / 2 {
+        rounds *= 2;
+        let slow = slow_fill(&bench, &data, rounds, 1).0;
+        let begun = std::time::Instant::now();
+        slow.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+        (took, body) = (begun.elapsed(), Some(slow));
+    }
+    let graph = bench.graph();
+    let node = graph.repeat(10_000, &body.unwrap()).add().unwrap();
+    let run = graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap();
+    while run.turns(&node).unwrap() < 12 {
+        std::thread::yield_now();
+    }
+    run.cancel().unwrap();
+    assert_error!(run.wait_for(LONG).unwrap_err(), SubmitError::Cancelled { .. });
+    let turns = run.turns(&node).unwrap();
+    assert!(turns < 32, "{turns} turns, of which each takes {took:?}");
+}
+
 /// Rule K5: what a host task keeps of a turn is not changed by a later turn.
 #[test]
 fn a_result_that_a_task_keeps_stays_as_it_was() {

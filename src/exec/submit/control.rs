@@ -19,9 +19,6 @@ use crate::exec::submit::frames::{Over, ROOT, TaskAt, Turn};
 use crate::exec::submit::tasks::{Job, RunnableTask};
 use crate::ir::{Span, ViewId};
 
-/// How many partitions loops without a condition enqueue before the host waits for the device.
-const AHEAD: usize = 64;
-
 /// What a branch or loop does next.
 pub(super) enum Next {
     /// It is over.
@@ -150,9 +147,9 @@ impl Deferred {
     /// Returns what the next turn of a loop without a condition waits for, and how many partitions are complete then.
     fn too_far_ahead(&self, turn: &Turn) -> Option<(DriverEvent, usize)> {
         let exec = self.exec();
-        let progress = self.lock();
-        // A queue is not filled without end.
-        if progress.enqueued - progress.waited >= AHEAD
+        let mut progress = self.lock();
+        let partitions = progress.enqueued - progress.waited;
+        if progress.fill.is_full(partitions)
             && let Some(last) = progress.last.clone()
         {
             return Some((last, progress.enqueued));
@@ -169,7 +166,10 @@ impl Deferred {
     pub(super) fn has_waited(&self, all: usize) {
         let mut old = Vec::new();
         let mut progress = self.lock();
-        progress.waited = progress.waited.max(all);
+        if all > progress.waited {
+            let partitions = all - std::mem::replace(&mut progress.waited, all);
+            progress.fill.waited(partitions);
+        }
         if progress.enqueued == all
             && !progress.refused
             && let Some(work) = progress.work.as_mut().filter(|work| work.snapshot.others.is_empty())

@@ -37,6 +37,7 @@ use crate::exec::submit::submission_state::{self, SubmissionState};
 use crate::exec::submit::tasks::RunnableTask;
 use crate::exec::submit::work::Work;
 use crate::exec::tier::FusedPlan;
+use crate::exec::tune::pace::FillPace;
 use crate::ir::NodeId;
 use crate::plan::Flow;
 
@@ -68,6 +69,8 @@ pub(in crate::exec) struct DeferredProgress {
     pub(in crate::exec) enqueued: usize,
     /// How many of them the host has waited for.
     pub(in crate::exec) waited: usize,
+    /// How many of them may be enqueued before the host waits again.
+    pub(in crate::exec) fill: FillPace,
     /// Whether the queue has refused a command: nothing is enqueued any more.
     pub(in crate::exec) refused: bool,
     pub(in crate::exec) failure: Option<Error>,
@@ -92,6 +95,7 @@ impl Deferred {
             work: Some(work),
             enqueued: 0,
             waited: 0,
+            fill: FillPace::default(),
             refused: false,
             failure: None,
         };

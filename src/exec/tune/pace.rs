@@ -4,6 +4,8 @@
 //! has ended, turns that do nothing. Which is less depends on the driver and the body, so both are timed on the turns that the
 //! program asks for.
 
+use std::time::Instant;
+
 /// The most turns that are enqueued ahead at once.
 const MOST: u64 = 32;
 /// The first turns ahead of a loop whose length nobody knows.
@@ -154,10 +156,51 @@ impl LaunchPace {
     }
 }
 
+/// How many partitions the loops of a submission that have no condition enqueue before the host waits for the device.
+#[derive(Debug)]
+pub(in crate::exec) struct FillPace {
+    most: usize,
+    /// When the partitions began that the host has not waited for.
+    since: Option<Instant>,
+}
+
+const FIRST_FILL: usize = 8;
+/// More would save little, and a queue is not filled without end.
+const MOST_FILL: usize = 64;
+
+impl Default for FillPace {
+    fn default() -> Self {
+        Self { most: FIRST_FILL, since: None }
+    }
+}
+
+impl FillPace {
+    /// Returns whether so many partitions are enough for now.
+    pub(in crate::exec) fn is_full(&mut self, partitions: usize) -> bool {
+        self.since.get_or_insert_with(Instant::now);
+        partitions >= self.most
+    }
+
+    /// The host has waited for so many partitions.
+    pub(in crate::exec) fn waited(&mut self, partitions: usize) {
+        let now = Instant::now();
+        if let Some(since) = self.since.replace(now) {
+            self.took(partitions, now.saturating_duration_since(since).as_nanos().try_into().unwrap_or(u64::MAX));
+        }
+    }
+
+    fn took(&mut self, partitions: usize, nanos: u64) {
+        let fit = (partitions as u64).saturating_mul(AT_ONCE) / nanos.max(1);
+        let more = self.most.saturating_mul(2).min(MOST_FILL);
+        self.most = usize::try_from(fit).unwrap_or(usize::MAX).clamp(1, more);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{
-        AGAIN, AT_ONCE, BATCHES, FIRST, HOST_TURNS, LaunchPace, MORE, MOST, MOST_IN_LAUNCH, Pace, SECOND_LAUNCH,
+        AGAIN, AT_ONCE, BATCHES, FIRST, FillPace, HOST_TURNS, LaunchPace, MORE, MOST, MOST_IN_LAUNCH, Pace,
+        SECOND_LAUNCH,
     };
 
     /// Runs a loop, and returns the batches: 0 is a turn of the host's.
@@ -281,5 +324,20 @@ mod tests {
         assert_eq!(run(2 * AT_ONCE, 1), 1);
         assert_eq!(run(100, u32::MAX), 1);
         assert_eq!(run(100, u32::MAX), SECOND_LAUNCH);
+    }
+
+    /// A queue has few partitions that take long, and many that do not.
+    #[test]
+    fn a_queue_is_filled_for_some_time() {
+        let mut pace = FillPace::default();
+        let mut run = |nanos: u64| {
+            let full = (0..).find(|partitions| pace.is_full(*partitions)).unwrap();
+            pace.took(full, nanos * full as u64);
+            full
+        };
+        assert_eq!([(); 5].map(|()| run(1000)), [8, 16, 32, 64, 64]);
+        assert_eq!([(); 3].map(|()| run(AT_ONCE / 10)), [64, 10, 10]);
+        assert_eq!([(); 3].map(|()| run(3 * AT_ONCE)), [10, 1, 1]);
+        assert_eq!([(); 3].map(|()| run(1000)), [1, 2, 4]);
     }
 }
