@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use clgraph::{
     Branch, Buffer, BuildCause, BuildError, ControlHandle, Error, Event, Executable, ExecuteKernel, Finalize, Graph,
-    HostData, HostRead, HostTaskContext, HostWrite, Loop, LoopBounds, NativeCommand, NodeKind, Parameter, Path, Queue,
-    RecordError, SubmitError, Trace, UpdateError, UserEvent,
+    HostData, HostRead, HostTaskContext, HostWrite, Loop, LoopBounds, NativeCommand, NodeKind, Parameter, Path,
+    Program, Queue, RecordError, SubmitError, Trace, UpdateError, UserEvent,
 };
 use common::{Bench, assert_error, cause};
 use cpu_time::ProcessTime;
@@ -1455,4 +1455,140 @@ fn bodies_have_no_external_events_at_any_depth() {
         }
     }
     bench.queue.finish().unwrap();
+}
+
+/// Rules P2, K6: the program has the graph of a body. What it finalizes or updates from it has what is set, in the bodies in it too.
+#[test]
+fn the_graph_of_a_body_reaches_the_bodies_in_it() {
+    let bench = Bench::new();
+    let (queue, graph) = (&bench.queue, bench.graph());
+    let (from, data, by) = (bench.buffer(&[1]), bench.buffer(&[0]), Parameter::any(5_u32));
+    let (scale, on) = (bench.kernel("scale"), bench.buffer(&[1]));
+    let mut kept = None;
+    let record = || {
+        queue.repeat(1, |queue| {
+            kept = Some(queue.recording_graph()?);
+            queue.when(&on, |queue| {
+                // SAFETY: one work-item, and elements that are there.
+                unsafe {
+                    ExecuteKernel::new(&scale)
+                        .set_arg_read(&from)
+                        .set_arg_read_write(&data)
+                        .set_arg(&by)
+                        .set_global_work_size(1)
+                        .enqueue_nd_range(queue)
+                        .map(drop)
+                }
+            })?;
+            Ok(())
+        })
+    };
+    graph.record(queue, record).unwrap();
+    let body = kept.unwrap();
+    let early = body.finalize(Finalize::new().updatable()).unwrap();
+    let run = |executable: &Executable| {
+        executable.submit(queue).unwrap().wait_for(LONG).unwrap();
+        bench.content(&data)[0]
+    };
+    let first = run(&early);
+    by.set(9).unwrap();
+    assert_eq!(run(&early), first, "not before an update");
+    let late = run(&body.finalize(Finalize::new()).unwrap());
+    assert_eq!(late, first + 4);
+    early.update_from(&body).unwrap();
+    assert_eq!(run(&early), late);
+    by.set(11).unwrap();
+    early.update(&body.nodes()).unwrap();
+    assert_eq!(run(&early), first + 6);
+    assert_eq!(run(&graph.finalize(Finalize::new()).unwrap()), first + 6);
+    // The graph around it ends first.
+    drop(graph);
+    by.set(5).unwrap();
+    assert_eq!(run(&body.finalize(Finalize::new()).unwrap()), first);
+}
+
+/// Rule E3: graphs of bodies that the program keeps end in any order, on a small stack.
+#[test]
+fn kept_graphs_of_deep_bodies_end_in_any_order() {
+    const DEPTH: usize = 60;
+    fn nest(
+        queue: &Queue,
+        depth: usize,
+        by: &Parameter<u32>,
+        data: &Buffer<u32>,
+        kept: &mut Vec<Graph>,
+    ) -> Result<(), Error> {
+        kept.push(queue.recording_graph()?);
+        if depth == 0 {
+            let kernel =
+                Program::from_source(queue, "kernel void set(global uint *a, uint by) { *a = by; }")?.kernel("set")?;
+            // SAFETY: one work-item, and an element that is there.
+            return unsafe {
+                ExecuteKernel::new(&kernel)
+                    .set_arg_read_write(data)
+                    .set_arg(by)
+                    .set_global_work_size(1)
+                    .enqueue_nd_range(queue)
+                    .map(drop)
+            };
+        }
+        queue.repeat(1, |queue| nest(queue, depth - 1, by, data, kept)).map(drop)
+    }
+    let bench = Bench::new();
+    for backward in [false, true] {
+        let (graph, data, by) = (bench.graph(), bench.buffer(&[0]), Parameter::any(5_u32));
+        let mut kept = Vec::new();
+        graph.record(&bench.queue, || nest(&bench.queue, DEPTH, &by, &data, &mut kept)).unwrap();
+        by.set(6).unwrap();
+        kept[1].finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+        assert_eq!(bench.content(&data), [6]);
+        let end = move || {
+            if backward {
+                kept.reverse();
+            }
+            drop(graph);
+            drop(kept);
+        };
+        std::thread::Builder::new().stack_size(64 << 10).spawn(end).unwrap().join().unwrap();
+    }
+}
+
+/// Rules K6, U5: another recording is like this one, however many buffers its bodies use.
+#[test]
+fn bodies_of_other_recordings_may_use_one_buffer_twice() {
+    let bench = Bench::new();
+    let (a, b) = (bench.buffer(&[1; 4]), bench.buffer(&[1; 4]));
+    let fills = |queue: &Queue, second: &Buffer<u32>| {
+        queue.enqueue_fill_buffer(&a, &[5], 0, 4, &[])?;
+        queue.enqueue_fill_buffer(second, &[6], 0, 4, &[]).map(drop)
+    };
+    let record = |second: &Buffer<u32>| {
+        let graph = bench.graph();
+        let body = || bench.queue.repeat(1, |queue| queue.repeat(2, |queue| fills(queue, second)).map(drop)).map(drop);
+        graph.record(&bench.queue, body).unwrap();
+        graph
+    };
+    for (first, then, expected) in [(&b, &a, [6, 1]), (&a, &b, [5, 6])] {
+        let executable = record(first).finalize(Finalize::new().updatable()).unwrap();
+        executable.update_from(&record(then)).unwrap();
+        executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+        assert_eq!([bench.content(&a)[0], bench.content(&b)[0]], expected);
+    }
+}
+
+/// Rule P6: both sides of a conflict are in one body. The error says where an edge can be.
+#[test]
+fn a_conflict_in_one_body_says_where_to_mend_it() {
+    let bench = Bench::new();
+    let (one, other) = (bench.buffer(&[1; 4]), bench.buffer(&[1; 4]));
+    let (inner, graph) = (bench.graph(), bench.graph());
+    let memory = Parameter::buffer(&other);
+    // SAFETY: each work-item touches its own element.
+    unsafe { inner.kernel(&bench.kernel("stir")).read_write(&memory).range(4).add() }.unwrap();
+    inner.fill(&one, 5_u32).add().unwrap();
+    memory.set(&one).unwrap();
+    let free = inner.finalize(Finalize::new().allow_conflicts()).unwrap();
+    graph.repeat(1, &free).add().unwrap();
+    let error = graph.finalize(Finalize::new()).unwrap_err();
+    assert!(error.to_string().contains("add an edge in the graph that this node runs, or"), "{error}");
 }

@@ -5,6 +5,11 @@ use std::time::Duration;
 use super::{BuildCause, DriverError, ErrorKind, ProgramError};
 use crate::handles::Node;
 
+/// Says where an edge between two nodes can be added.
+pub(super) fn edge(first: &Node, second: &Node) -> &'static str {
+    if first == second { "add an edge in the graph that this node runs" } else { "add an edge with `Graph::add_edge`" }
+}
+
 /// A graph cannot be finalized into an executable. The graph is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -108,8 +113,9 @@ pub enum FinalizeError {
     /// Two nodes use the same memory, at least one of them writes to it, and no edge orders them. This happens when
     /// parameters or replacements give nodes other memory after their edges were made.
     #[error(
-        "{first} ({first_use}) and {second} ({second_use}) use the same memory, but no edge orders them: add an edge \
-         with `Graph::add_edge`, or finalize with `Finalize::allow_conflicts`"
+        "{first} ({first_use}) and {second} ({second_use}) use the same memory, but no edge orders them: {}, or finalize \
+         with `Finalize::allow_conflicts`",
+        edge(first, second)
     )]
     Conflict {
         /// The node that is enqueued first.

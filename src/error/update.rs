@@ -152,8 +152,9 @@ pub enum UpdateError {
     },
     /// Two nodes would use the same memory, at least one of them would write to it, and no edge orders them.
     #[error(
-        "{first} ({first_use}) and {second} ({second_use}) would use the same memory, but no edge orders them: add an \
-         edge with `Graph::add_edge` before you finalize, or finalize with `Finalize::allow_conflicts`"
+        "{first} ({first_use}) and {second} ({second_use}) would use the same memory, but no edge orders them: {} before you \
+         finalize, or finalize with `Finalize::allow_conflicts`",
+        super::run::edge(first, second)
     )]
     Conflict {
         /// The node that is enqueued first.

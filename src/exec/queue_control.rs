@@ -24,7 +24,7 @@ struct Body {
 impl Body {
     /// The recorded bodies in it and itself, as far as they can change.
     fn recorded(&self) -> Vec<RecordedBody> {
-        let mut recorded = self.graph.take_recorded();
+        let mut recorded = self.graph.recorded();
         if self.executable.0.fixed.updatable.is_some() {
             recorded.push(self.executable.as_recorded(&self.graph));
         }

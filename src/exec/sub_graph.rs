@@ -120,7 +120,7 @@ impl Executable {
     /// Returns a recorded body that was finalized from a graph, as the graph around it keeps it.
     pub(in crate::exec) fn as_recorded(&self, graph: &Graph) -> RecordedBody {
         let of = Arc::clone(&self.0) as Arc<dyn CurrentValues>;
-        RecordedBody { of, _graph: Arc::new(graph.clone()) }
+        RecordedBody { of, _graph: graph.clone() }
     }
 
     /// Returns the executable as a request that a graph can add.

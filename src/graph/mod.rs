@@ -10,6 +10,7 @@
 //! | `edit` | changes of nodes that are already in a graph: values change, edges never do |
 //! | `parameters` | kernel arguments that a program sets again after the node was added |
 //! | `tables.rs`, `writer.rs` | the tables of a graph, and how a request writes into them |
+//! | `recorded.rs` | the bodies of branches and loops that were recorded, which change with the graph around them |
 //! | `recorder.rs` | which queues record into a graph, and which node each of them recorded last |
 //! | `flat.rs` | a graph without sub-graphs, and its objects; `lower/` makes it |
 //! | `ports.rs` | host writes, host reads and external events of an executable, found by their handles |
@@ -30,6 +31,7 @@ pub(crate) mod nodes;
 mod parameters;
 pub(crate) mod ports;
 mod query;
+mod recorded;
 pub(crate) mod recorder;
 pub(crate) mod sealed;
 mod tables;
@@ -58,8 +60,9 @@ pub use nodes::transfer::{CopyNode, EmptyNode, HostRead, HostWrite, ReadNode, Wr
 pub(crate) use parameters::{Cell, Value as ParameterValue};
 pub use parameters::{LocalMemory, Parameter};
 pub(crate) use ports::Ports;
+pub(crate) use recorded::{RecordedBody, refresh};
 use recorder::{Order, Recorder, RecordingQueue};
-pub(crate) use tables::{Binding, Child, CurrentValues, RecordedBody, Tables, UseHandle, refresh};
+pub(crate) use tables::{Binding, Child, CurrentValues, Tables, UseHandle};
 pub(crate) use writer::{Index, Released, Writer};
 
 use std::collections::BTreeMap;
@@ -72,7 +75,7 @@ use rustc_hash::FxHashMap;
 use crate::cl::objects::context::{Context, InContext, OnDevice};
 use crate::cl::objects::device::Device;
 use crate::command::Command;
-use crate::error::{BuildCause, BuildError, Error, Result};
+use crate::error::{BuildCause, BuildError, Result};
 use crate::handles::{GraphId, Node};
 use crate::ir::hazards::Hazards;
 use crate::ir::{Access, Ir, NodeId};
@@ -404,18 +407,6 @@ impl Graph {
         Ok(Node::new(self.id(), node))
     }
 
-    /// Takes the recorded bodies of a body, for the graph around it.
-    pub(crate) fn take_recorded(&self) -> Vec<RecordedBody> {
-        std::mem::take(&mut self.lock().recorded).into_values().flatten().collect()
-    }
-
-    /// Keeps the recorded bodies of a node.
-    pub(crate) fn keep_recorded(&self, node: NodeId, bodies: Vec<RecordedBody>) {
-        if !bodies.is_empty() {
-            self.lock().recorded.insert(node, bodies);
-        }
-    }
-
     /// Returns whether what its nodes do can change after they were added.
     pub(crate) fn can_change(&self) -> bool {
         let state = self.lock();
@@ -424,12 +415,6 @@ impl Graph {
         let is_kept = Arc::strong_count(&self.0) > 1;
         let children = state.children.iter().any(|child| child.of.can_change());
         is_kept || has_groups || children || !state.parameter_bound.is_empty()
-    }
-
-    /// Gives the recorded bodies what their graphs have now.
-    pub(crate) fn refresh_recorded(&self) -> Result<(), (NodeId, Box<Error>)> {
-        let recorded = self.lock().recorded.clone();
-        refresh(recorded.iter().flat_map(|(node, bodies)| bodies.iter().map(|body| (*node, body))))
     }
 
     /// The state of the graph, for holders that do not keep the graph alive.
@@ -489,7 +474,8 @@ impl Drop for Shared {
         };
         let recorded = std::mem::take(&mut state.recorded);
         drop(state);
-        drop((children, recorded));
+        drop(children);
+        recorded::drop_all(recorded.into_values().flatten());
         for queue in queues {
             queue.end_recording_into(self.id);
         }
@@ -497,15 +483,6 @@ impl Drop for Shared {
 }
 
 impl State {
-    /// The recorded bodies of some nodes that can change, inner ones first.
-    pub(crate) fn recorded_in(&self, nodes: &[NodeId]) -> Vec<(NodeId, RecordedBody)> {
-        if self.recorded.is_empty() {
-            return Vec::new();
-        }
-        let of = |node: &NodeId| self.recorded.get(node).into_iter().flatten();
-        nodes.iter().flat_map(|node| of(node).map(|body| (*node, body.clone()))).collect()
-    }
-
     /// Sets the label of a node, if one was given. An empty label removes the old one.
     fn give_label(&mut self, node: NodeId, label: Option<&Arc<str>>) {
         let Some(label) = label else { return };

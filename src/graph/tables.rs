@@ -280,21 +280,6 @@ pub(crate) trait CurrentValues: Send + Sync {
     fn refresh(&self) -> crate::error::Result<()>;
 }
 
-/// A recorded body that can change: updates of the graph around it reach it by this.
-#[derive(Clone, Debug)]
-pub(crate) struct RecordedBody {
-    pub(crate) of: Arc<dyn CurrentValues>,
-    /// The graph of the body, which keeps the executables that are its nodes.
-    pub(crate) _graph: Arc<dyn Any + Send + Sync>,
-}
-
-/// Gives recorded bodies what their graphs have now, or returns the node of the first that it does not fit.
-pub(crate) fn refresh<'a>(
-    mut bodies: impl Iterator<Item = (NodeId, &'a RecordedBody)>,
-) -> Result<(), (NodeId, Box<crate::error::Error>)> {
-    bodies.try_for_each(|(node, body)| body.of.refresh().map_err(|error| (node, Box::new(error))))
-}
-
 impl fmt::Debug for dyn CurrentValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "an executable of {} nodes", self.nodes())

@@ -7,7 +7,8 @@ use crate::handles::Node;
 use crate::ir::{Ir, NodeId};
 
 impl Inner {
-    /// Gives a recorded body what its graph has now. The program may have that graph, and may have added nodes.
+    /// Gives a recorded body what its graph has now; those inside of it have it already. The program may have that graph, and may have
+    /// added nodes.
     pub(in crate::exec) fn update_recorded(&self) -> Result<()> {
         let Some(updatable) = self.fixed.updatable.as_ref() else { return Ok(()) };
         loop {
@@ -16,7 +17,7 @@ impl Inner {
             let state = updatable.state.lock();
             ids.extend((0..updatable.len() as u32).map(NodeId).filter(|id| !is_fixed(&state.ir, id)));
             drop(state);
-            let outcome = self.update_nodes(updatable, &ids, seen);
+            let outcome = self.update_nodes(updatable, &ids, false, seen);
             self.keep_ids(ids);
             if let Some(done) = outcome? {
                 return self.release_replaced(done);

@@ -86,7 +86,7 @@ impl Executable {
             }
             let (mut ids, seen) = inner.begin_update();
             let outcome = inner.list(updatable, nodes, &mut ids);
-            let outcome = outcome.and_then(|()| inner.update_nodes(updatable, &ids, seen));
+            let outcome = outcome.and_then(|()| inner.update_nodes(updatable, &ids, true, seen));
             inner.keep_ids(ids);
             if let Some(done) = outcome? {
                 return inner.release_replaced(done);
@@ -196,11 +196,13 @@ impl Inner {
         outcome
     }
 
-    /// Updates nodes. The caller [releases](Self::release_replaced) the result. None if another update came in between.
+    /// Updates nodes, if need be with their recorded bodies. The caller [releases](Self::release_replaced) the result. None if another
+    /// update came in between.
     pub(in crate::exec::update) fn update_nodes(
         &self,
         updatable: &Updatable,
         ids: &[NodeId],
+        with_bodies: bool,
         seen: u64,
     ) -> Result<Option<Outcome>> {
         let target = Target { context: &self.fixed.context, device: &self.fixed.device, graph: Some(self.fixed.graph) };
@@ -216,7 +218,7 @@ impl Inner {
         let refreshed = refreshed.map_err(|(id, cause)| UpdateError::Node { node: self.fixed.node(id), cause });
         let dropped = state.dropped();
         let (tables, reshaped) = (Arc::clone(&state.tables), Arc::clone(&state.reshaped));
-        let recorded = state.recorded_in(ids);
+        let recorded = if with_bodies { state.recorded_in(ids) } else { Vec::new() };
         drop(state);
         drop(dropped);
         refreshed?;

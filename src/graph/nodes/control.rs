@@ -106,10 +106,10 @@ impl Request for Control {
         });
         let mut bodies = Vec::with_capacity(self.bodies.len());
         for body in self.bodies {
-            for access in body.flat.footprint() {
+            for access in body.flat.uses_of(&*body.child.of) {
                 let view = to.view(body.flat.tables.mem(access.view)?);
                 to.keep(view);
-                accesses.push(Access { view, ..access.clone() });
+                accesses.push(Access { view, ..access });
             }
             bodies.push(Body::Executable(to.child(body.child)?));
         }
