@@ -7,8 +7,11 @@
 //! There are two forms of chains: launches in turn, the next after all work-items of the one before; and launches that each work-item does
 //! on its own, which need the promise that no work-item touches what another one writes ([`elementwise`](super::elementwise)).
 //!
+//! Launches in turn that no edges order are in different *lanes* of their chain, which may run side by side (`fuse/lanes.rs`).
+//!
 //! What fits, and the fused kernels themselves, are the caller's.
 
+mod lanes;
 mod together;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -95,6 +98,8 @@ pub(crate) struct Chain {
     pub(crate) places: Vec<Vec<u32>>,
     /// Whether each work-item does all launches on its own.
     pub(crate) each_item: bool,
+    /// Where each lane but the last ends: no edges are between the launches of different lanes, not even over nodes that only order others.
+    pub(crate) lane_ends: Vec<usize>,
     /// The flow, and the nodes in its order, with those that only order others.
     at: (usize, Range<usize>),
 }
@@ -186,7 +191,15 @@ fn chains_of<'a>(ir: &Ir, (most, is_fixed): (usize, bool), fit: impl Fn(NodeId) 
     };
     for (number, nodes) in by_flow.iter().enumerate() {
         let order = if is_fixed { nodes.clone() } else { order(ir, &flows, number, nodes, kinds) };
+        let first = chains.len();
         divide(ir, (number, most), &order, kinds, &mut chains);
+        // Nodes that keep their order are in one lane.
+        if !is_fixed {
+            chains[first..]
+                .iter_mut()
+                .filter(|chain| !chain.each_item)
+                .for_each(|chain| lanes::part(ir, &order, chain));
+        }
         orders.push(order);
     }
     Chains { orders, chains }
@@ -441,7 +454,9 @@ impl Open {
     fn close(self, flow: usize) -> Option<Chain> {
         let Self { launches, needs, places, at, least, has_launch, .. } = self;
         let each_item = self.group.each_item.is_some();
-        (has_launch && launches.len() >= least).then_some(Chain { launches, needs, places, each_item, at: (flow, at) })
+        let lane_ends = Vec::new();
+        let chain = Chain { launches, needs, places, each_item, lane_ends, at: (flow, at) };
+        (has_launch && chain.launches.len() >= least).then_some(chain)
     }
 }
 

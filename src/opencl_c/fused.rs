@@ -33,8 +33,23 @@
 //! }
 //! ```
 //!
+//! Launches that no edge orders are in different lanes. Each lane has a work-item, or work-group, of its own:
+//!
+//! ```text
+//! kernel void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, uint clgraph_fuse_a2) {
+//!     const uint clgraph_fuse_lane = get_group_id(0);
+//!     if (clgraph_fuse_lane == 0) {
+//!         clgraph_fuse_run1_scale(clgraph_fuse_a0, 1, ..);
+//!     }
+//!     if (clgraph_fuse_lane == 1) {
+//!         clgraph_fuse_run1_scale(clgraph_fuse_a1, 1, ..);
+//!     }
+//! }
+//! ```
+//!
 //! There are straight lines and such loops only: some compilers get calls wrong that some work-items make and others do not, and PoCL those
-//! under any condition if there is a barrier. All work-items see the same number of turns, and on PoCL there is no barrier.
+//! under any condition if there is a barrier. All work-items see the same number of turns, all of a work-group are in the same lane, and on
+//! PoCL there is no barrier.
 
 mod each_item;
 mod rolled;
@@ -43,6 +58,7 @@ mod rolled_tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::ops::Range;
 
 use self::rolled::{Loop, Part, Place, Rolled, Table, rolled};
 use super::source::{KernelText, Source};
@@ -116,10 +132,21 @@ pub(crate) struct FusedLaunch {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FusedKernel {
     pub(crate) params: Vec<FusedParam>,
+    /// Lane by lane.
     pub(crate) launches: Vec<FusedLaunch>,
+    /// Where each lane but the last ends. Launches of different lanes may run at the same time.
+    pub(crate) lane_ends: Vec<usize>,
     /// Whether it does them again as long as a condition in memory is not zero. Then it has three more parameters: its state, the memory
     /// of the condition, and the condition's index.
     pub(crate) turns: bool,
+}
+
+impl FusedKernel {
+    /// Returns which launches are in each lane. There is one at least.
+    fn lanes(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        let ends = self.lane_ends.iter().copied();
+        std::iter::once(0).chain(ends.clone()).zip(ends.chain([self.launches.len()])).map(|(start, end)| start..end)
+    }
 }
 
 /// A kernel of clgraph's that fills memory: memory, and a word. A work-item a word.
@@ -214,7 +241,7 @@ const MOST_INLINED: usize = 16;
 impl Run {
     /// Returns how the launches in loops of a kernel are called.
     fn in_loops(rolled: &Rolled) -> Self {
-        let calls = rolled.parts.iter().map(|part| if let Part::Loop(of) = part { of.args.len() } else { 0 });
+        let calls = rolled.parts().map(|part| if let Part::Loop(of) = part { of.args.len() } else { 0 });
         if calls.sum::<usize>() <= MOST_INLINED { Self::Turn } else { Self::Line }
     }
 
@@ -232,12 +259,12 @@ impl Run {
 /// functions of one work-item ([`Source::item`]). `rolls` says whether launches that come again are loops.
 pub(crate) fn fused(text: &str, source: &Source, dialect: Dialect, kernels: &[FusedKernel], rolls: bool) -> String {
     let Dialect { size_beyond, .. } = dialect;
-    let lines = |kernel: &FusedKernel| (0..kernel.launches.len()).map(Part::Launch).collect();
-    let roll = |kernel| if rolls { rolled(kernel) } else { Rolled { parts: lines(kernel), tables: Vec::new() } };
+    let lines = |kernel: &FusedKernel| kernel.lanes().map(|lane| lane.map(Part::Launch).collect()).collect();
+    let roll = |kernel| if rolls { rolled(kernel) } else { Rolled { lanes: lines(kernel), tables: Vec::new() } };
     let all_rolled: Vec<Rolled> = kernels.iter().map(roll).collect();
     let mut used: BTreeMap<&str, Runs> = BTreeMap::new();
     for (kernel, rolled) in kernels.iter().zip(&all_rolled) {
-        for part in &rolled.parts {
+        for part in rolled.parts() {
             let (launches, run) = match part {
                 Part::Launch(at) => (*at..at + 1, Run::Line),
                 Part::Loop(of) => (of.start..of.start + of.args.len(), Run::in_loops(rolled)),
@@ -407,20 +434,32 @@ fn write_kernel(all: &mut String, number: usize, kernel: &FusedKernel, rolled: &
         );
     }
     let mut waits = "";
-    for part in &rolled.parts {
-        all.push_str(waits);
-        match part {
-            Part::Launch(at) => {
-                let launch = &kernel.launches[*at];
-                let name = Run::Line.name(&launch.kernel, launch.dims <= 1);
-                write_call(all, "    ", &name, launch, rolled::args(launch).map(arg));
-                waits = if form == Form::OneGroup { BARRIER } else { "" };
+    if rolled.lanes.len() > 1 {
+        all.push_str("    const uint clgraph_fuse_lane = (uint)get_group_id(0);\n");
+    }
+    for (number, lane) in rolled.lanes.iter().enumerate() {
+        if rolled.lanes.len() > 1 {
+            let _ = writeln!(all, "    if (clgraph_fuse_lane == {number}) {{");
+        }
+        waits = "";
+        for part in lane {
+            all.push_str(waits);
+            match part {
+                Part::Launch(at) => {
+                    let launch = &kernel.launches[*at];
+                    let name = Run::Line.name(&launch.kernel, launch.dims <= 1);
+                    write_call(all, "    ", &name, launch, rolled::args(launch).map(arg));
+                    waits = if form == Form::OneGroup { BARRIER } else { "" };
+                }
+                Part::Loop(of) => {
+                    write_loop(all, kernel, of, Run::in_loops(rolled), dialect);
+                    // There is one after each turn.
+                    waits = "";
+                }
             }
-            Part::Loop(of) => {
-                write_loop(all, kernel, of, Run::in_loops(rolled), dialect);
-                // There is one after each turn.
-                waits = "";
-            }
+        }
+        if rolled.lanes.len() > 1 {
+            all.push_str("    }\n");
         }
     }
     if kernel.turns {

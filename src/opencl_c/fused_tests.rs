@@ -232,6 +232,7 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
             FusedParam::Size,
         ],
         launches: vec![launch("add", &[0, 1], 1, line), launch("add", &[0, 2], 2, line)],
+        lane_ends: Vec::new(),
         turns: false,
     };
     let written = |form| {
@@ -292,6 +293,46 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
         all.contains("void clgraph_fuse_item_add(global float * to , float by, const uint clgraph_fuse_x,"),
         "{all}"
     );
+    // Lanes.
+    let lanes = |form| {
+        let mut launches = kernel.launches.clone();
+        launches.extend((0..4).map(|_| launch("add", &[0, 1], 1, line)));
+        let kernel = FusedKernel { launches, lane_ends: vec![2], ..kernel.clone() };
+        let all = fused(text, &read(text), Dialect { form, ..scalar }, &[kernel], true);
+        let at = all.find("    const uint clgraph_fuse_lane").unwrap();
+        all[at..].replace(", 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);", ", RANGE);")
+    };
+    expect![[r#"
+            const uint clgraph_fuse_lane = (uint)get_group_id(0);
+            if (clgraph_fuse_lane == 0) {
+            clgraph_fuse_run1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, RANGE);
+            clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, RANGE);
+            }
+            if (clgraph_fuse_lane == 1) {
+        #pragma clang loop vectorize(disable) interleave(disable)
+            for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 4; ++clgraph_fuse_turn) {
+                clgraph_fuse_turn1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, RANGE);
+            }
+            }
+        }
+    "#]]
+    .assert_eq(&lanes(Form::OneItem));
+    expect![[r#"
+            const uint clgraph_fuse_lane = (uint)get_group_id(0);
+            if (clgraph_fuse_lane == 0) {
+            clgraph_fuse_run1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, RANGE);
+            barrier(CLK_GLOBAL_MEM_FENCE);
+            clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, RANGE);
+            }
+            if (clgraph_fuse_lane == 1) {
+            for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 4; ++clgraph_fuse_turn) {
+                clgraph_fuse_turn1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, RANGE);
+                barrier(CLK_GLOBAL_MEM_FENCE);
+            }
+            }
+        }
+    "#]]
+    .assert_eq(&lanes(Form::OneGroup));
     // The turns of a loop.
     let turns = |form| {
         let kernel = FusedKernel { turns: true, ..kernel.clone() };
@@ -357,7 +398,7 @@ fn repeating() -> (&'static str, FusedKernel) {
     }
     launches.push(launch("g", &[0], 2, line(12)));
     launches.extend((0..12).map(|turn| launch("f", &[turn % 2, 1 - turn % 2, 6], 1, line(12))));
-    (text, FusedKernel { params, launches, turns: false })
+    (text, FusedKernel { params, launches, lane_ends: Vec::new(), turns: false })
 }
 
 #[test]
@@ -481,7 +522,7 @@ fn own_words_cannot_be_macros() {
         let own = [launch(FILL, &[0, 1], 1, range), launch(COPY, &[0, 0, 1], 1, range)];
         let launches = [launch("f", &[0], 1, range), launch("f", &[0], 3, range)].into_iter().chain(own).collect();
         let params = vec![FusedParam::Memory, FusedParam::Value("uint".to_owned(), 4)];
-        let kernel = FusedKernel { params, launches, turns: true };
+        let kernel = FusedKernel { params, launches, lane_ends: Vec::new(), turns: true };
         let all = fused(text, &read(text), Dialect { form, size_beyond: 1, vectorizes: true }, &[kernel], true)
             .replace(text, "");
         let tokens = super::tokens::split(&all).unwrap();
@@ -515,7 +556,7 @@ fn work_items_on_their_own_are_straight_lines() {
     let params = vec![FusedParam::Memory, FusedParam::Memory, FusedParam::Value("int".to_owned(), 4)];
     let launches =
         vec![launch("f", &[0, 1, 2], 1, range), launch("none", &[], 1, range), launch("f", &[1, 0, 2], 1, range)];
-    let all = each_item(text, &read(text), &[FusedKernel { params, launches, turns: false }]);
+    let all = each_item(text, &read(text), &[FusedKernel { params, launches, lane_ends: Vec::new(), turns: false }]);
     expect![[r#"
         __attribute__((always_inline)) void clgraph_fuse_item_f(global const int * s , global int * t , int by) { t[get_global_id(0)] = s[0] + by; }
         __attribute__((always_inline)) void clgraph_fuse_item_none(void) {}

@@ -10,6 +10,9 @@ pub struct FusedReport {
     pub nodes: Vec<usize>,
     /// How the kernel runs their work-items.
     pub form: FusedForm,
+    /// How many work-items, or work-groups, run side by side, each of them nodes that no edges order with those of the others. 1 for
+    /// [`FusedForm::EachItem`].
+    pub lanes: usize,
 }
 
 /// How a fused kernel runs the work-items of its launches.
@@ -36,8 +39,14 @@ impl fmt::Display for FusedForm {
 
 impl fmt::Display for FusedReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { nodes, form } = self;
-        write!(f, "{} commands by {form}: {}", nodes.len(), Nodes(nodes))
+        let Self { nodes, form, lanes } = self;
+        write!(f, "{} commands by ", nodes.len())?;
+        match form {
+            FusedForm::OneItem if *lanes > 1 => write!(f, "{lanes} work-items side by side")?,
+            FusedForm::OneGroup if *lanes > 1 => write!(f, "{lanes} work-groups side by side")?,
+            _ => write!(f, "{form}")?,
+        }
+        write!(f, ": {}", Nodes(nodes))
     }
 }
 

@@ -167,7 +167,8 @@ pub(in crate::exec) fn fuse(
     for (chain, built) in chains.chains.iter().zip(&mut built) {
         if let Some(built) = built {
             let node = |node: &NodeId| flat.origins.of(*node).node.index();
-            let report = FusedReport { nodes: chain.launches.iter().map(node).collect(), form: form(chain) };
+            let (nodes, lanes) = (chain.launches.iter().map(node).collect(), fusing.lanes(chain));
+            let report = FusedReport { nodes, form: form(chain), lanes };
             built.label = format!("fused: {report}").into();
             reports.fused.push(report);
             let (kernel, grid, needs) = (built.kernel.clone(), built.grid, chain.needs.clone());
@@ -445,7 +446,15 @@ impl<'a> Fusing<'a> {
             Some(FusedLaunch { kernel, args, dims, range })
         });
         let (params, launches) = (chain.needs.iter().map(param).collect(), launches.collect());
-        FusedKernel { params, launches, turns: self.turning.contains_key(&chain.flow()) }
+        let turns = self.turning.contains_key(&chain.flow());
+        // The lanes of a loop's body would have to wait for each other.
+        let lane_ends = if turns { Vec::new() } else { chain.lane_ends.clone() };
+        FusedKernel { params, launches, lane_ends, turns }
+    }
+
+    /// Returns how many lanes of a chain run side by side.
+    fn lanes(&self, chain: &Chain) -> usize {
+        if self.turning.contains_key(&chain.flow()) { 1 } else { chain.lane_ends.len() + 1 }
     }
 
     /// Returns how the fused kernel of a chain is launched. None if the driver takes fewer work-items in a work-group than it has.
@@ -465,7 +474,8 @@ impl<'a> Fusing<'a> {
                 items.max().unwrap_or(1).next_power_of_two().min(most)
             }
         };
-        let grid = Grid { dims: 1, offset: [0; 3], global: [items, 1, 1], local: Some([items, 1, 1]) };
+        let lanes = self.lanes(chain);
+        let grid = Grid { dims: 1, offset: [0; 3], global: [lanes * items, 1, 1], local: Some([items, 1, 1]) };
         let turns = match self.turning.get(&chain.flow()) {
             Some(condition) => {
                 let state = Buffer::<u32>::new(kernel.program(), TURNS_WORDS).ok()?;

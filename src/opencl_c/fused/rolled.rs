@@ -8,6 +8,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::{FusedArg, FusedKernel, FusedLaunch, FusedParam};
 
@@ -21,8 +22,15 @@ const MOST_BYTES: usize = 16 << 10;
 /// The launches of a fused kernel, as lines and loops.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Rolled {
-    pub(super) parts: Vec<Part>,
+    /// By lane.
+    pub(super) lanes: Vec<Vec<Part>>,
     pub(super) tables: Vec<Table>,
+}
+
+impl Rolled {
+    pub(super) fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.lanes.iter().flatten()
+    }
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -99,20 +107,30 @@ pub(super) fn args(launch: &FusedLaunch) -> impl Iterator<Item = &FusedArg> {
 /// Finds the loops in the launches of a fused kernel.
 pub(super) fn rolled(kernel: &FusedKernel) -> Rolled {
     let search = Search::new(kernel);
-    let count = kernel.launches.len();
     let mut rolled = Rolled::default();
     let mut left = MOST_BYTES;
+    for lane in kernel.lanes() {
+        let parts = lane_of(&search, lane, &mut rolled.tables, &mut left);
+        rolled.lanes.push(parts);
+    }
+    rolled
+}
+
+/// Finds the loops in one lane. `left`: bytes that its tables may have.
+fn lane_of(search: &Search<'_>, lane: Range<usize>, all_tables: &mut Vec<Table>, left: &mut usize) -> Vec<Part> {
+    let mut parts = Vec::new();
     // By period: before this launch there is no room for the tables of a loop.
     let mut full = [0; MOST_LAUNCHES];
-    let mut at = 0;
-    while at < count {
+    let mut at = lane.start;
+    while at < lane.end {
         let mut best: Option<Found> = None;
         for period in 1..=MOST_LAUNCHES {
-            let turns = search.turns(&search.same, at, period);
+            let most = (lane.end - at) / period;
+            let turns = search.turns(&search.same, at, period).min(most);
             let mut found = vec![Found::without_tables(turns, period)];
-            let (same, turns) = (turns, search.turns(&search.alike, at, period));
+            let (same, turns) = (turns, search.turns(&search.alike, at, period).min(most));
             if turns > same && turns >= LEAST_TURNS && at >= full[period - 1] {
-                match search.with_tables(at, period, turns, left) {
+                match search.with_tables(at, period, turns, *left) {
                     Some(with_tables) => found.push(with_tables),
                     None => full[period - 1] = at + turns * period,
                 }
@@ -124,23 +142,23 @@ pub(super) fn rolled(kernel: &FusedKernel) -> Rolled {
             }
         }
         let Some(Found { turns, period, args, tables }) = best else {
-            rolled.parts.push(Part::Launch(at));
+            parts.push(Part::Launch(at));
             at += 1;
             continue;
         };
         let args = args.unwrap_or_else(|| search.lists[at..at + period].iter().map(|list| same(list)).collect());
-        let before = rolled.tables.len();
+        let before = all_tables.len();
         let moved = |place: Place| match place {
             Place::Table(table, ahead) => Place::Table(before + table, ahead),
             same @ Place::Same(_) => same,
         };
         let args = args.into_iter().map(|list| list.into_iter().map(moved).collect()).collect();
-        left = left.saturating_sub(tables.iter().map(Table::bytes).sum());
-        rolled.tables.extend(tables);
-        rolled.parts.push(Part::Loop(Loop { start: at, turns, args }));
+        *left = left.saturating_sub(tables.iter().map(Table::bytes).sum());
+        all_tables.extend(tables);
+        parts.push(Part::Loop(Loop { start: at, turns, args }));
         at += turns * period;
     }
-    rolled
+    parts
 }
 
 fn same(list: &[FusedArg]) -> Vec<Place> {

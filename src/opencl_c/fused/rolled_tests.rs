@@ -1,5 +1,6 @@
 //! Loops in random launches: their turns are the launches again.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
@@ -33,7 +34,7 @@ fn launch(kernel: usize, memory: [usize; 2], value: usize, size: usize) -> Fused
 /// Returns the launches that a kernel does: by number, with arguments.
 fn unrolled(kernel: &FusedKernel, rolled: &Rolled) -> Vec<(String, u32, Vec<FusedArg>)> {
     let mut all = Vec::new();
-    for part in &rolled.parts {
+    for part in rolled.parts() {
         match part {
             Part::Launch(at) => {
                 let launch = &kernel.launches[*at];
@@ -103,12 +104,20 @@ fn unrolled_loops_are_the_launches() {
     let (mut lines, mut launches) = (0, 0);
     for _ in 0..300 {
         let pieces = rng.usize(..12);
-        let kernel =
-            FusedKernel { params: params(rng.usize(1..600)), launches: random(&mut rng, pieces), turns: false };
+        let all = random(&mut rng, pieces);
+        let lanes = if all.is_empty() || rng.bool() { 0 } else { rng.usize(..4) };
+        let lane_ends: BTreeSet<usize> = (0..lanes).map(|_| rng.usize(..all.len())).filter(|end| *end > 0).collect();
+        let lane_ends: Vec<usize> = lane_ends.into_iter().collect();
+        let kernel = FusedKernel { params: params(rng.usize(1..600)), launches: all, lane_ends, turns: false };
         let rolled = check(&kernel);
+        // Each lane has its own launches.
+        let of_lane = |parts: &Vec<Part>| -> usize {
+            parts.iter().map(|part| if let Part::Loop(of) = part { of.turns * of.args.len() } else { 1 }).sum()
+        };
+        let counts: Vec<usize> = rolled.lanes.iter().map(of_lane).collect();
+        assert_eq!(counts, kernel.lanes().map(|lane| lane.len()).collect::<Vec<_>>());
         launches += kernel.launches.len();
-        lines +=
-            rolled.parts.iter().map(|part| if let Part::Loop(of) = part { of.args.len() } else { 1 }).sum::<usize>();
+        lines += rolled.parts().map(|part| if let Part::Loop(of) = part { of.args.len() } else { 1 }).sum::<usize>();
         let size = |table: &Table| match &table.kind {
             FusedParam::Memory => 8,
             FusedParam::Value(_, bytes) => *bytes,
@@ -121,7 +130,12 @@ fn unrolled_loops_are_the_launches() {
 }
 
 fn chain(count: usize, launch: impl Fn(usize) -> FusedLaunch) -> Rolled {
-    check(&FusedKernel { params: params(4), launches: (0..count).map(launch).collect(), turns: false })
+    check(&FusedKernel {
+        params: params(4),
+        launches: (0..count).map(launch).collect(),
+        lane_ends: Vec::new(),
+        turns: false,
+    })
 }
 
 #[test]
@@ -130,7 +144,7 @@ fn walks_share_a_table() {
     let walks: [fn(usize) -> [usize; 2]; 3] = [|at| [at, at + 1], |at| [at + 1, at], |at| [11 - at, 10 - at]];
     for walk in walks {
         let found = chain(11, |at| launch(0, walk(at), 0, 0));
-        assert_eq!((found.parts.len(), found.tables.len()), (1, 1), "{found:?}");
+        assert_eq!((found.parts().count(), found.tables.len()), (1, 1), "{found:?}");
         assert_eq!(found.tables[0].entries.len(), 12);
     }
 }
@@ -138,22 +152,22 @@ fn walks_share_a_table() {
 #[test]
 fn two_buffers_in_turn_need_no_table() {
     let found = chain(100, |at| launch(0, [at % 2, 1 - at % 2], 0, 1));
-    assert_eq!((found.parts.len(), found.tables.len()), (1, 0), "{found:?}");
+    assert_eq!((found.parts().count(), found.tables.len()), (1, 0), "{found:?}");
     // With values of their own only these are in tables.
     let found = chain(100, |at| launch(0, [at % 2, 1 - at % 2], at % 11, 1));
     assert!(found.tables.iter().all(|table| table.kind != FusedParam::Memory), "{found:?}");
     // Each eighth launch is another one.
     let found = chain(96, |at| launch(usize::from(at % 8 == 7), [0, 1], 0, 1));
-    assert_eq!((found.parts.len(), found.tables.len()), (1, 0), "{found:?}");
+    assert_eq!((found.parts().count(), found.tables.len()), (1, 0), "{found:?}");
 }
 
 #[test]
 fn few_launches_are_lines() {
     for count in 0..4 {
-        assert_eq!(chain(count, |at| launch(0, [at, at + 1], 0, 0)).parts.len(), count);
+        assert_eq!(chain(count, |at| launch(0, [at, at + 1], 0, 0)).parts().count(), count);
     }
     // Three turns of four.
-    assert_eq!(chain(12, |at| launch(at % 4, [0, 1], 0, 0)).parts.len(), 12);
+    assert_eq!(chain(12, |at| launch(at % 4, [0, 1], 0, 0)).parts().count(), 12);
 }
 
 #[test]
@@ -161,9 +175,9 @@ fn what_has_no_room_in_tables_is_written_as_it_is() {
     let mut rng = Rng::with_seed(1);
     let values: Vec<usize> = (0..1000).map(|_| rng.usize(..VALUES)).collect();
     let launches = values.iter().map(|value| launch(0, [0, 1], *value, 0)).collect();
-    let found = check(&FusedKernel { params: params(128), launches, turns: false });
+    let found = check(&FusedKernel { params: params(128), launches, lane_ends: Vec::new(), turns: false });
     assert_eq!(found.tables[0].entries.len(), (16 << 10) / 128);
-    assert!(found.parts.len() > 500);
+    assert!(found.parts().count() > 500);
 }
 
 /// The time grows as the launches do.
@@ -177,7 +191,7 @@ fn long_chains_take_little_time() {
         random(&mut rng, 1_000),
     ];
     for launches in launches {
-        let kernel = FusedKernel { params: params(8), launches, turns: false };
+        let kernel = FusedKernel { params: params(8), launches, lane_ends: Vec::new(), turns: false };
         let start = Instant::now();
         rolled(&kernel);
         assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
