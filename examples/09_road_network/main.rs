@@ -41,7 +41,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let network = Network::load(&root.join("examples/data/minnesota_roads.csv.gz"))?;
     let from = network.nearest(MINNEAPOLIS);
-    println!("network    {} crossings, {} roads", network.places.len(), network.roads().count());
+    println!("network    {} crossings, {} roads", network.places.len(), map::roads(&network).count());
 
     let device = clgraph::best_device()?;
     println!("device     {} ({}, OpenCL {})", device.name(), device.caps().platform, device.caps().version);

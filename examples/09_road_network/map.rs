@@ -20,6 +20,14 @@ const COLOURS: [[f64; 3]; 6] = [
     [88.0, 24.0, 110.0],
 ];
 
+/// Each road once, by its ends.
+pub(crate) fn roads(network: &Network) -> impl Iterator<Item = (usize, usize)> + '_ {
+    (0..network.places.len()).flat_map(|from| {
+        let ends = &network.ends[network.first[from] as usize..network.first[from + 1] as usize];
+        ends.iter().map(move |to| (from, *to as usize)).filter(|(from, to)| from < to)
+    })
+}
+
 /// Draws maps side by side: by crossing, a value from 0 to 1.
 pub(crate) fn draw(path: &Path, network: &Network, maps: &[&[f64]]) -> Result<(), Box<dyn Error>> {
     let of = |axis: usize| network.places.iter().map(move |place| place[axis]);
@@ -37,7 +45,7 @@ pub(crate) fn draw(path: &Path, network: &Network, maps: &[&[f64]]) -> Result<()
             [left + (x - least[0]) * narrow * scale, MARGIN + (most[1] - y) * scale]
         };
         // Roads with great values come last, on top.
-        let mut roads: Vec<(usize, usize)> = network.roads().collect();
+        let mut roads: Vec<(usize, usize)> = roads(network).collect();
         let value = |road: &(usize, usize)| values[road.0].max(values[road.1]);
         roads.sort_by(|a, b| value(a).total_cmp(&value(b)));
         for (from, to) in roads {

@@ -48,14 +48,6 @@ impl Network {
         Ok(Self { places, first, ends })
     }
 
-    /// Each road once.
-    pub(crate) fn roads(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
-        (0..self.places.len()).flat_map(|from| {
-            let ends = &self.ends[self.first[from] as usize..self.first[from + 1] as usize];
-            ends.iter().map(move |to| (from, *to as usize)).filter(|(from, to)| from < to)
-        })
-    }
-
     /// The crossing that is nearest to a place.
     pub(crate) fn nearest(&self, place: [f64; 2]) -> usize {
         let far = |of: &[f64; 2]| (of[0] - place[0]).hypot(of[1] - place[1]);

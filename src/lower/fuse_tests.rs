@@ -13,14 +13,14 @@ use crate::ir::{
 
 /// A graph of launches of `f`, each of which reads and writes memory, and other nodes.
 #[derive(Default)]
-struct Written {
+pub(super) struct Written {
     ir: Ir,
-    keeps_order: bool,
+    pub(super) keeps_order: bool,
     pieces: HashMap<NodeId, Piece>,
 }
 
 impl Written {
-    fn new(memory: u32) -> Self {
+    pub(super) fn new(memory: u32) -> Self {
         let mut ir = Ir::default();
         let view = |root| View { root: RootId(root), root_size: 64, offset: 0, size: 64, kind: ViewKind::Buffer };
         ir.views = (0..memory).map(view).collect();
@@ -36,7 +36,7 @@ impl Written {
     }
 
     /// A launch that changes memory, with a number of its own.
-    fn launch(&mut self, memory: u32, number: u8, after: &[u32]) -> u32 {
+    pub(super) fn launch(&mut self, memory: u32, number: u8, after: &[u32]) -> u32 {
         self.launch_of(0, memory, number, after)
     }
 
@@ -101,11 +101,11 @@ impl Written {
         self.push(Command::Read { src, size: 64, output, area: None }, &[(memory, Mode::Read)], after)
     }
 
-    fn empty(&mut self, after: &[u32]) -> u32 {
+    pub(super) fn empty(&mut self, after: &[u32]) -> u32 {
         self.push(Command::Empty, &[], after)
     }
 
-    fn chains(&self, most: usize) -> Chains {
+    pub(super) fn chains(&self, most: usize) -> Chains {
         chains(&self.ir, most, self.keeps_order, |node| self.pieces.get(&node))
     }
 
@@ -559,60 +559,4 @@ fn launches_fit_in_turn_or_on_their_own() {
         graph.launch_each(1, &uses(0), &[]).unwrap();
     }
     assert_eq!(forms(&graph), [(256, true), (256, true), (88, true)]);
-}
-
-/// Launches that no edge orders are in lanes of their own, and nodes that only order connect what is before them to what is after.
-#[test]
-fn launches_without_an_order_are_in_lanes() {
-    let seed = fastrand::u64(..);
-    println!("seed {seed}");
-    let mut rng = fastrand::Rng::with_seed(seed);
-    let mut most = 0;
-    for _ in 0..300 {
-        let count = rng.u32(2..24);
-        let mut graph = Written::new(count);
-        // By node: the launches before it, and it, if it is one.
-        let mut before: Vec<Vec<u32>> = Vec::new();
-        for node in 0..count {
-            let chosen = |rng: &mut fastrand::Rng| (rng.u8(..3) == 0).then(|| rng.u32(..node.max(1)));
-            let after: Vec<u32> = (0..2).filter_map(|_| chosen(&mut rng)).filter(|pred| *pred < node).collect();
-            let is_order = rng.u8(..4) == 0;
-            let new = if is_order { graph.empty(&after) } else { graph.launch(node, 1, &after) };
-            assert_eq!(new, node);
-            let mut all: Vec<u32> = after.iter().flat_map(|pred| before[*pred as usize].clone()).collect();
-            all.extend((!is_order).then_some(node));
-            before.push(all);
-        }
-        for chain in graph.chains(1024).chains {
-            let ends = chain.lane_ends.iter().copied().chain([chain.launches.len()]);
-            let lane_of = |at: usize| chain.lane_ends.iter().filter(|end| **end <= at).count();
-            assert!(chain.lane_ends.is_sorted() && ends.clone().all(|end| end > 0));
-            assert_eq!(chain.launches.len(), chain.places.len());
-            let at = |node: u32| chain.launches.iter().position(|launch| launch.0 == node);
-            let mut connects = vec![false; chain.launches.len()];
-            for (place, launch) in chain.launches.iter().enumerate() {
-                for other in before[launch.index()].iter().filter(|other| **other != launch.0) {
-                    let Some(other) = at(*other) else { continue };
-                    assert!(other < place && lane_of(other) == lane_of(place), "{chain:?}");
-                    (connects[other], connects[place]) = (true, true);
-                }
-            }
-            // What nothing orders is alone.
-            for place in (0..connects.len()).filter(|place| !connects[*place]) {
-                assert_eq!(
-                    (0..connects.len()).filter(|other| lane_of(*other) == lane_of(place)).count(),
-                    1,
-                    "{chain:?}"
-                );
-            }
-            most = most.max(chain.lane_ends.len() + 1);
-        }
-    }
-    assert!(most > 4, "{most}");
-    // Where nodes without an edge keep their order, they are in one lane.
-    let mut graph = Written::new(2);
-    (0..2).for_each(|memory| _ = graph.launch(memory, 1, &[]));
-    assert_eq!(graph.chains(1024).chains[0].lane_ends, [1]);
-    graph.keeps_order = true;
-    assert!(graph.chains(1024).chains[0].lane_ends.is_empty());
 }
