@@ -183,10 +183,11 @@ impl FillPace {
 
     /// The host has waited for so many partitions.
     pub(in crate::exec) fn waited(&mut self, partitions: usize) {
+        // Loops with a condition alone wait in each turn.
+        let Some(since) = self.since else { return };
         let now = Instant::now();
-        if let Some(since) = self.since.replace(now) {
-            self.took(partitions, now.saturating_duration_since(since).as_nanos().try_into().unwrap_or(u64::MAX));
-        }
+        self.since = Some(now);
+        self.took(partitions, now.saturating_duration_since(since).as_nanos().try_into().unwrap_or(u64::MAX));
     }
 
     fn took(&mut self, partitions: usize, nanos: u64) {
