@@ -49,10 +49,38 @@ fn a_call_of_the_driver_that_fails_has_changed_nothing() {
     assert!(out.ends_with("ok\n"), "{out}");
 }
 
+/// Rule L1: devices of OpenCL 1.2 are left alone, because kernels cannot be cloned there. Whoever asked for all devices is told.
+#[test]
+fn old_devices_are_left_alone() {
+    let program = compiled("extensions.c", &[OPENCL]);
+    let with = |layers: Option<std::ffi::OsString>, is_old: bool| {
+        let mut command = Command::new(&program);
+        command.env_remove("OPENCL_LAYERS").envs(layers.map(|layers| ("OPENCL_LAYERS", layers)));
+        command.env(SERVES, "always").env_remove(REPORT).env_remove(VERSION);
+        run(command.envs(is_old.then_some(("CLGRAPH_LAYER_IS_OLD", "1"))))
+    };
+    let faults = layer().ancestors().nth(2).unwrap().join("examples/libfault_layer.so");
+    let mut both = faults.into_os_string();
+    both.push(":");
+    both.push(layer());
+    let plain = with(None, false);
+    let served = with(Some(both.clone()), false);
+    assert!(
+        served.out.contains("cl_khr_command_buffer_mutable_dispatch") && served.error == plain.error,
+        "{}",
+        served.error
+    );
+    assert!(!served.out.contains("none"), "{}", served.out);
+    let old = with(Some(both), true);
+    assert_eq!(old.out, plain.out);
+    let told = old.error.matches("have OpenCL 1.2, and get no command buffers").count();
+    assert!(told > 0 && old.error.len() > plain.error.len(), "{}", old.error);
+}
+
 /// A driver may be run where no compiler is.
 #[test]
 fn the_programs_compile() {
-    for source in ["command_buffers.c", "capture.c", "random.c", "lists.c"] {
+    for source in ["command_buffers.c", "capture.c", "random.c", "lists.c", "extensions.c"] {
         compiled(source, &[OPENCL]);
     }
     compiled("faults.c", &[OPENCL, "-ldl"]);

@@ -1,6 +1,7 @@
 //! An OpenCL layer for the tests (`OPENCL_LAYERS`). It is between the loader and the driver, counts calls and live
 //! objects, and makes one call fail when a test asks for it. `tests/faults` uses it. With `CLGRAPH_LAYER_HIDES_IMAGES`
-//! devices report no images (`tests/image_errors.rs`).
+//! devices report no images (`tests/image_errors.rs`), and with `CLGRAPH_LAYER_IS_OLD` they report OpenCL 1.2
+//! (`layer/tests/command_buffers.rs`).
 //!
 //! Every argument is passed on as a word. This is right if the calling convention puts one argument into one register
 //! or slot of 64 bits: Linux on x86-64 and AArch64.
@@ -146,6 +147,13 @@ macro_rules! wrappers {
                     if status as i32 == 0 && name as u32 == IMAGE_SUPPORT && place != 0 && hides_images() {
                         // SAFETY: the caller's place for a `cl_bool`, to which the driver has just written one.
                         unsafe { *ptr::with_exposed_provenance_mut::<u32>(place) = 0 };
+                    }
+                    if status as i32 == 0 && name as u32 == DEVICE_VERSION && place != 0 && is_old() {
+                        // SAFETY: the caller's place for a text, to which the driver has just written one: `OpenCL 3.0 ...`.
+                        unsafe {
+                            *ptr::with_exposed_provenance_mut::<u8>(place + 7) = b'1';
+                            *ptr::with_exposed_provenance_mut::<u8>(place + 9) = b'2';
+                        }
                     }
                     status
                 }
@@ -443,6 +451,15 @@ const IMAGE_SUPPORT: u32 = 0x1016;
 fn hides_images() -> bool {
     static HIDES: OnceLock<bool> = OnceLock::new();
     *HIDES.get_or_init(|| std::env::var_os("CLGRAPH_LAYER_HIDES_IMAGES").is_some())
+}
+
+/// `CL_DEVICE_VERSION`.
+const DEVICE_VERSION: u32 = 0x102f;
+
+/// Whether devices are to report that they have OpenCL 1.2.
+fn is_old() -> bool {
+    static IS: OnceLock<bool> = OnceLock::new();
+    *IS.get_or_init(|| std::env::var_os("CLGRAPH_LAYER_IS_OLD").is_some())
 }
 
 /// The place of `clEnqueueSVMMap` in the table.

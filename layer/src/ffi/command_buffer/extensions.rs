@@ -57,6 +57,18 @@ fn serves(platform: cl_platform_id) -> bool {
     };
     // SAFETY: as above.
     let native = |device: &cl_device_id| version::native(&unsafe { query::extensions_with_version(*device) });
+    if ASKED.get().is_some_and(|(serves, _)| *serves == Serves::Always)
+        && !devices.is_empty()
+        && !devices.iter().any(can)
+    {
+        // SAFETY: as above.
+        let version = devices.first().and_then(|device| unsafe { query::version(*device) });
+        let of =
+            version.map_or("no version that is known".to_owned(), |(major, minor)| format!("OpenCL {major}.{minor}"));
+        watch::say(&format!(
+            "clgraph_layer: the devices of a platform have {of}, and get no command buffers: kernels cannot be cloned before OpenCL 2.1\n"
+        ));
+    }
     let serves = devices.iter().any(can)
         && match ASKED.get() {
             Some((Serves::Always, _)) => true,
