@@ -10,8 +10,8 @@ use std::ffi::c_void;
 use std::ptr;
 
 use clgraph::{
-    Buffer, BuildCause, CaptureMode, Context, Error, Finalize, Graph, MemoryKind, NodeKind, Program, Queue,
-    QueueProperties, RecordError, best_device,
+    Addressing, Buffer, BuildCause, CaptureMode, Context, Error, Filter, Finalize, Graph, Image, ImageFormat,
+    ImageShape, MemoryKind, NodeKind, Program, Queue, QueueProperties, RecordError, Sampler, best_device,
 };
 use common::in_a_process_with_layer as with_layer;
 use opencl3::command_queue as calls;
@@ -390,6 +390,95 @@ fn addresses_are_captured() {
         let mut back = vec![0; LEN];
         world.queue.enqueue_read_buffer(&memory, 0, &mut back, &[]).unwrap();
         assert_eq!(back, [7; LEN]);
+    });
+}
+
+/// Rule L3: commands of images, rectangles of buffers, and kernels with images, samplers and structs are nodes as others are.
+#[test]
+fn images_and_rectangles_are_captured() {
+    const SOURCE: &str = "
+        typedef struct { uint by; ushort2 pair; } Numbers;
+        kernel void sample(read_only image2d_t from, sampler_t at_edge, global uint *to, Numbers numbers) {
+            int at = get_global_id(0);
+            uint4 pixel = read_imageui(from, at_edge, (int2)(at % 8 + 1, at / 8));
+            to[at] = pixel.x * numbers.by + numbers.pair.y;
+        }
+        kernel void draw(write_only image2d_t to) {
+            int2 at = (int2)(get_global_id(0) % 8, get_global_id(0) / 8);
+            write_imageui(to, at, (uint4)(at.x + 8 * at.y, 0, 0, 0));
+        }";
+    with_layer("images_and_rectangles_are_captured", || {
+        let world = World::new(false);
+        if world.queue.device().caps().images.is_none() {
+            return;
+        }
+        let program = Program::from_source(&world.queue, SOURCE).unwrap();
+        let raw = |name: &str| {
+            let object = program.kernel(name).unwrap().to_opencl3().unwrap();
+            let raw = object.get();
+            std::mem::forget(object);
+            raw
+        };
+        let (shape, format) = (ImageShape::image_2d(8, 8), ImageFormat::RGBA_U8);
+        let images = [(); 2].map(|()| Image::new(&world.queue, shape, format).unwrap());
+        let [from, into] = images.each_ref().map(Image::raw);
+        let sampler = Sampler::new(&world.queue, false, Addressing::ClampToEdge, Filter::Nearest).unwrap();
+        let (a, b) = (world.buffer(1), world.buffer(2));
+        let (sample, draw, of) = (raw("sample"), raw("draw"), library(&world));
+        let (begin, row, all) = ([0_usize; 3], [8_usize, 1, 1], [8_usize, 8, 1]);
+        // SAFETY: live objects, areas inside of them, and kernels whose work-items touch their own elements.
+        let captured = unsafe {
+            world.graph.capture(&world.queue, || {
+                of.set(draw, 0, &from);
+                release(of.launch(draw, &[]));
+                let (begin, row, all) = (begin.as_ptr(), row.as_ptr(), all.as_ptr());
+                let (none, no) = (ptr::null(), 0);
+                release(calls::enqueue_copy_image(of.queue, from, into, begin, begin, all, no, none).unwrap());
+                let colour = [100_u32; 4];
+                let colour = colour.as_ptr().cast();
+                release(calls::enqueue_fill_image(of.queue, into, colour, begin, row, no, none).unwrap());
+                of.set(sample, 0, &into);
+                of.set(sample, 1, &sampler.to_opencl3().unwrap().get());
+                of.set(sample, 2, &a.raw());
+                of.set(sample, 3, &[3_u32, 7 << 16]);
+                release(of.launch(sample, &[]));
+                // Two rows of four elements, from the third row on.
+                let (origin, area) = ([0_usize, 2, 0], [16_usize, 2, 1]);
+                let (origin, area) = (origin.as_ptr(), area.as_ptr());
+                let rect = calls::enqueue_copy_buffer_rect(
+                    of.queue,
+                    a.raw(),
+                    b.raw(),
+                    origin,
+                    begin,
+                    area,
+                    32,
+                    0,
+                    32,
+                    0,
+                    no,
+                    none,
+                );
+                release(rect.unwrap());
+                release(
+                    calls::enqueue_copy_image_to_buffer(of.queue, into, b.raw(), begin, row, 128, no, none).unwrap(),
+                );
+                Ok(())
+            })
+        };
+        let captured = captured.unwrap();
+        assert_eq!(captured.nodes.len(), 6);
+        for _ in 0..2 {
+            world.run();
+            let pixel = |x: u32, y: u32| if y == 0 { 100 } else { x + 8 * y };
+            let expected: Vec<u32> = (0..64).map(|at| 3 * pixel((at % 8 + 1).min(7), at / 8) + 7).collect();
+            assert_eq!(world.read(&a), expected);
+            let mut second = vec![2; LEN];
+            second[..4].copy_from_slice(&expected[16..20]);
+            second[8..12].copy_from_slice(&expected[24..28]);
+            second[32..40].fill(u32::from_ne_bytes([100; 4]));
+            assert_eq!(world.read(&b), second);
+        }
     });
 }
 
