@@ -1592,3 +1592,70 @@ fn a_conflict_in_one_body_says_where_to_mend_it() {
     let error = graph.finalize(Finalize::new()).unwrap_err();
     assert!(error.to_string().contains("add an edge in the graph that this node runs, or"), "{error}");
 }
+
+/// Rules K3, P6, U6: a body goes to other memory, and what stands beside the loop to the memory that the body had: nothing conflicts.
+#[test]
+fn memory_that_a_body_has_left_is_free() {
+    let bench = Bench::new();
+    let (a, b, queue) = (bench.buffer(&[1; 4]), bench.buffer(&[1; 4]), bench.another_queue(true));
+    let (in_body, beside) = (Parameter::buffer(&a), Parameter::buffer(&b));
+    let stir = bench.kernel("stir");
+    let launch = |queue: &Queue, memory: &Parameter<Buffer<u32>>| {
+        // SAFETY: each work-item touches its own element.
+        unsafe {
+            ExecuteKernel::new(&stir)
+                .set_arg_read_write(memory)
+                .set_global_work_size(4)
+                .enqueue_nd_range(queue)
+                .map(drop)
+        }
+    };
+    let graph = bench.graph();
+    let record = || {
+        queue.repeat(2, |queue| launch(queue, &in_body))?;
+        launch(&queue, &beside)
+    };
+    graph.record(&queue, record).unwrap();
+    let executable = graph.finalize(Finalize::new().updatable()).unwrap();
+    in_body.set(&b).unwrap();
+    beside.set(&a).unwrap();
+    executable.update_from(&graph).unwrap();
+    for (executable, times) in [(&executable, [1, 2]), (&graph.finalize(Finalize::new()).unwrap(), [2, 4])] {
+        executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+        assert_eq!([bench.content(&a), bench.content(&b)], times.map(|times| stirred(1, times, 4)));
+    }
+    // Where both go to one buffer, there is a conflict.
+    beside.set(&b).unwrap();
+    assert_error!(executable.update_from(&graph).unwrap_err(), UpdateError::Conflict { .. });
+}
+
+/// Rules K6, P3: a launch in a body gets memory where it had a null pointer, and the other way round, by another recording.
+#[test]
+fn null_pointers_in_bodies_are_updated_by_other_recordings() {
+    let bench = Bench::new();
+    let source = "kernel void set(global uint *to, global uint *by) { *to = by ? *by : 9; }";
+    let set = Program::from_source(&bench.queue, source).unwrap().kernel("set").unwrap();
+    let (to, by) = (bench.buffer(&[0]), bench.buffer(&[4]));
+    let record = |has_memory: bool| {
+        let graph = bench.graph();
+        let body = |queue: &Queue| {
+            let mut launch = ExecuteKernel::new(&set);
+            launch.set_arg_read_write(&to);
+            if has_memory {
+                launch.set_arg_read(&by)
+            } else {
+                launch.set_arg_null()
+            };
+            // SAFETY: one work-item, and elements that are there.
+            unsafe { launch.set_global_work_size(1).enqueue_nd_range(queue) }.map(drop)
+        };
+        graph.record(&bench.queue, || bench.queue.repeat(2, body).map(drop)).unwrap();
+        graph
+    };
+    for (first, then, expected) in [(true, false, 9), (false, true, 4)] {
+        let executable = record(first).finalize(Finalize::new().updatable()).unwrap();
+        executable.update_from(&record(then)).unwrap();
+        executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+        assert_eq!(bench.content(&to), [expected]);
+    }
+}

@@ -12,6 +12,7 @@ use crate::submissions::settle_fused;
 
 /// Works for some rounds in each work-item; the last kernel of a turn counts the turns down.
 const SOURCE: &str = "
+kernel void nothing(global uint *left) {}
 kernel void work(global uint *value, global uint *left, uint rounds, uint counts) {
     size_t i = get_global_id(0);
     uint x = value[i];
@@ -27,7 +28,8 @@ pub fn variants(
     (width, items): (usize, usize),
     rounds: u32,
 ) -> Result<Vec<Variant<'_>>, Failure> {
-    let kernel = Program::from_source(queue, SOURCE)?.kernel("work")?;
+    let program = Program::from_source(queue, SOURCE)?;
+    let kernel = program.kernel("work")?;
     let (value, left) = (Buffer::from_slice(queue, &vec![1_u32; items])?, Buffer::from_slice(queue, &[0_u32])?);
     let counts = |at: usize| u32::from(at + 1 == width);
     let launches = (0..width).map(|at| {
@@ -45,6 +47,8 @@ pub fn variants(
         }
         Ok(())
     };
+    let latch = Kernels::with_args(&program.kernel("nothing")?, &[vec![Arg::Memory(number)]])?;
+    let of_latched = Rc::clone(&kernels);
     let unseen = move || {
         raw::write_number(queue, number, turns)?;
         for _ in 0..turns {
@@ -52,7 +56,32 @@ pub fn variants(
         }
         raw::finish(queue)
     };
-    let mut variants = vec![whole("loop", by_hand.clone()), whole("loop_again", by_hand), whole("unseen", unseen)];
+    // What turns ahead cost at least: a launch more in each turn, and a look at the number after each 32.
+    let latched = move || {
+        raw::write_number(queue, number, turns)?;
+        for turn in 0..turns {
+            raw::enqueue_sized(queue, latch.iter(), 1, None)?;
+            raw::enqueue_sized(queue, of_latched.iter(), items, None)?;
+            if turn % 32 == 31 {
+                raw::read_number(queue, number)?;
+            }
+        }
+        raw::finish(queue)
+    };
+    // What a thread that the caller waits for costs at least.
+    let of_thread = by_hand.clone();
+    let on_a_thread = move || {
+        let work = OnAThread(&of_thread);
+        std::thread::scope(|scope| scope.spawn(move || work.run()).join()).map_err(|_| "the thread panicked")??;
+        Ok(())
+    };
+    let mut variants = vec![
+        whole("loop", by_hand.clone()),
+        whole("loop_again", by_hand),
+        whole("loop_on_a_thread", on_a_thread),
+        whole("unseen", unseen),
+        whole("latched", latched),
+    ];
     let ways = [
         ("replay", Path::Replay, None, Fuse::Off),
         ("host_decided", Path::Auto, Some(Loops::HostDecided), Fuse::Off),
@@ -81,6 +110,18 @@ pub fn variants(
         variants.push(whole(variant, move || Ok(executable.submit(queue)?.wait()?)));
     }
     Ok(variants)
+}
+
+/// Work for another thread, for which this one waits.
+struct OnAThread<'a, F>(&'a F);
+
+// SAFETY: the thread that it comes from does nothing until it has run.
+unsafe impl<F> Send for OnAThread<'_, F> {}
+
+impl<F: Fn() -> Result<(), Failure>> OnAThread<'_, F> {
+    fn run(&self) -> Result<(), String> {
+        (self.0)().map_err(|error| error.to_string())
+    }
 }
 
 /// A variant whose work is measured as a whole.

@@ -43,25 +43,35 @@ impl Roads {
     }
 
     pub fn search<'a>(&'a self, queue: &'a Queue) -> Result<Vec<Variant<'a>>, Failure> {
-        let by_hand = || self.by_hand.borrow_mut().search(self.from);
+        let by_hand = |known| {
+            let mut by_hand = self.by_hand.borrow_mut();
+            by_hand.known = known;
+            by_hand.search(self.from)
+        };
         let graph = |options| Ok(graph::search(queue, &self.network, self.from, options)?);
         variants(queue, by_hand, graph)
     }
 
     pub fn rank<'a>(&'a self, queue: &'a Queue) -> Result<Vec<Variant<'a>>, Failure> {
-        variants(queue, || self.by_hand.borrow_mut().rank(), |options| Ok(graph::rank(queue, &self.network, options)?))
+        let by_hand = |known| {
+            let mut by_hand = self.by_hand.borrow_mut();
+            by_hand.known = known;
+            by_hand.rank()
+        };
+        variants(queue, by_hand, |options| Ok(graph::rank(queue, &self.network, options)?))
     }
 }
 
 /// All variants, which must go round equally often and find the same.
 fn variants<'a, T: Element + PartialEq>(
     queue: &'a Queue,
-    by_hand: impl Fn() -> Result<(Vec<T>, u64), Failure> + Copy + 'a,
+    by_hand: impl Fn(Option<u64>) -> Result<(Vec<T>, u64), Failure> + Copy + 'a,
     graph: impl Fn(Finalize) -> Result<Looped<T>, Failure>,
 ) -> Result<Vec<Variant<'a>>, Failure> {
-    let found = by_hand()?;
-    let looped = move || by_hand().map(drop);
-    let mut variants = vec![whole("loop", looped), whole("loop_again", looped)];
+    let found = by_hand(None)?;
+    let turns = found.1;
+    let (looped, unseen) = (move || by_hand(None).map(drop), move || by_hand(Some(turns)).map(drop));
+    let mut variants = vec![whole("loop", looped), whole("loop_again", looped), whole("unseen", unseen)];
     let ways = [
         ("host_decided", Some(Loops::HostDecided), Fuse::Off),
         ("ahead", Some(Loops::Ahead), Fuse::Off),

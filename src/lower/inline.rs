@@ -186,7 +186,9 @@ impl<O: Output> Pass<'_, O> {
         let bodies: Vec<Body> = children.iter().map(body).collect();
         let bodies = self.output.ir().push_bodies(bodies.into_iter())?;
         let command = Command::Control(Box::new(Control { kind: control.kind, condition, bodies }));
-        let accesses = self.accesses(Source::Graph, graph, node)?;
+        // It reads its condition. What its bodies use is with their own nodes, which may change by themselves.
+        let mut accesses = self.accesses(Source::Graph, graph, node)?;
+        accesses.truncate(usize::from(control.condition.is_some()));
         self.push(command, accesses, waits, Origin { node, part: OWN })?;
         let mut parts = Parts::default();
         let mut before = vec![own];

@@ -60,7 +60,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::ops::Range;
 
-use self::rolled::{Loop, Part, Place, Rolled, Table, rolled};
+use self::rolled::{Lane, Loop, Part, Place, Rolled, Table, rolled};
 use super::source::{KernelText, Source};
 
 pub(crate) use self::each_item::each_item;
@@ -259,7 +259,9 @@ impl Run {
 /// functions of one work-item ([`Source::item`]). `rolls` says whether launches that come again are loops.
 pub(crate) fn fused(text: &str, source: &Source, dialect: Dialect, kernels: &[FusedKernel], rolls: bool) -> String {
     let Dialect { size_beyond, .. } = dialect;
-    let lines = |kernel: &FusedKernel| kernel.lanes().map(|lane| lane.map(Part::Launch).collect()).collect();
+    let lines = |kernel: &FusedKernel| {
+        kernel.lanes().map(|lane| Lane { parts: lane.map(Part::Launch).collect(), tables: 0..0 }).collect()
+    };
     let roll = |kernel| if rolls { rolled(kernel) } else { Rolled { lanes: lines(kernel), tables: Vec::new() } };
     let all_rolled: Vec<Rolled> = kernels.iter().map(roll).collect();
     let mut used: BTreeMap<&str, Runs> = BTreeMap::new();
@@ -421,7 +423,12 @@ fn write_kernel(all: &mut String, number: usize, kernel: &FusedKernel, rolled: &
         Form::OneGroup => (String::new(), ""),
     };
     write_begin(all, number, (&size, others), kernel);
-    write_tables(all, &rolled.tables, form);
+    let has_lanes = rolled.lanes.len() > 1;
+    let begins_filled = !has_lanes && form == Form::OneItem;
+    declare_tables(all, &rolled.tables, form, begins_filled);
+    if !has_lanes && !begins_filled {
+        fill_tables(all, &rolled.tables, 0..rolled.tables.len(), form);
+    }
     if kernel.turns {
         all.push_str("    const uint clgraph_fuse_most = clgraph_fuse_state[0];\n    uint clgraph_fuse_done = 0;\n");
         write_look(all, form, "uint clgraph_fuse_goes_on", "clgraph_fuse_state[1] == 0 || ");
@@ -434,15 +441,16 @@ fn write_kernel(all: &mut String, number: usize, kernel: &FusedKernel, rolled: &
         );
     }
     let mut waits = "";
-    if rolled.lanes.len() > 1 {
+    if has_lanes {
         all.push_str("    const uint clgraph_fuse_lane = (uint)get_group_id(0);\n");
     }
     for (number, lane) in rolled.lanes.iter().enumerate() {
-        if rolled.lanes.len() > 1 {
+        if has_lanes {
             let _ = writeln!(all, "    if (clgraph_fuse_lane == {number}) {{");
+            fill_tables(all, &rolled.tables, lane.tables.clone(), form);
         }
         waits = "";
-        for part in lane {
+        for part in &lane.parts {
             all.push_str(waits);
             match part {
                 Part::Launch(at) => {
@@ -458,7 +466,7 @@ fn write_kernel(all: &mut String, number: usize, kernel: &FusedKernel, rolled: &
                 }
             }
         }
-        if rolled.lanes.len() > 1 {
+        if has_lanes {
             all.push_str("    }\n");
         }
     }
@@ -522,37 +530,42 @@ fn arg(arg: &FusedArg) -> String {
     }
 }
 
-/// Writes what differs from turn to turn.
-fn write_tables(all: &mut String, tables: &[Table], form: Form) {
+/// Declares what differs from turn to turn.
+fn declare_tables(all: &mut String, tables: &[Table], form: Form, are_filled: bool) {
     let place = if form == Form::OneGroup { "local " } else { "" };
     for (number, table) in tables.iter().enumerate() {
         let begin = match &table.kind {
             FusedParam::Memory => format!("global void *{place}"),
             FusedParam::Value(type_text, _) => {
-                // The table of a work-group is written after it is declared.
+                // It is written after it is declared.
                 let of_value = |word: &&str| !["const", "volatile", "private", "__private"].contains(word);
                 let words: Vec<&str> = type_text.split(' ').filter(of_value).collect();
                 format!("{place}{} ", words.join(" "))
             }
             FusedParam::Size => format!("{place}uint "),
         };
-        let _ = write!(all, "    {begin}clgraph_fuse_t{number}[{}]", table.entries.len());
-        let entries: Vec<String> = table.entries.iter().map(arg).collect();
-        let _ = match form {
-            Form::OneItem => writeln!(all, " = {{{}}};", entries.join(", ")),
-            Form::OneGroup => writeln!(all, ";"),
-        };
+        let entries: Vec<String> = table.entries.iter().filter(|_| are_filled).map(arg).collect();
+        let values = if are_filled { format!(" = {{{}}}", entries.join(", ")) } else { String::new() };
+        let _ = writeln!(all, "    {begin}clgraph_fuse_t{number}[{}]{values};", table.entries.len());
     }
-    if form == Form::OneItem || tables.is_empty() {
+}
+
+/// Fills some of the tables: those of the lane that runs.
+fn fill_tables(all: &mut String, tables: &[Table], which: Range<usize>, form: Form) {
+    if which.is_empty() {
         return;
     }
-    all.push_str("    if (get_local_id(0) == 0) {\n");
-    for (number, table) in tables.iter().enumerate() {
-        for (at, entry) in table.entries.iter().enumerate() {
+    let (begin, end) = match form {
+        Form::OneItem => ("", ""),
+        Form::OneGroup => ("    if (get_local_id(0) == 0) {\n", "    }\n    barrier(CLK_LOCAL_MEM_FENCE);\n"),
+    };
+    all.push_str(begin);
+    for number in which {
+        for (at, entry) in tables[number].entries.iter().enumerate() {
             let _ = writeln!(all, "        clgraph_fuse_t{number}[{at}] = {};", arg(entry));
         }
     }
-    all.push_str("    }\n    barrier(CLK_LOCAL_MEM_FENCE);\n");
+    all.push_str(end);
 }
 
 /// Writes the turns of a loop.

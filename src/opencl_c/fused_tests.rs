@@ -522,8 +522,9 @@ fn own_words_cannot_be_macros() {
         let own = [launch(FILL, &[0, 1], 1, range), launch(COPY, &[0, 0, 1], 1, range)];
         let launches = [launch("f", &[0], 1, range), launch("f", &[0], 3, range)].into_iter().chain(own).collect();
         let params = vec![FusedParam::Memory, FusedParam::Value("uint".to_owned(), 4)];
-        let kernel = FusedKernel { params, launches, lane_ends: Vec::new(), turns: true };
-        let all = fused(text, &read(text), Dialect { form, size_beyond: 1, vectorizes: true }, &[kernel], true)
+        let turns = FusedKernel { params, launches, lane_ends: Vec::new(), turns: true };
+        let lanes = FusedKernel { lane_ends: vec![1, 3], turns: false, ..turns.clone() };
+        let all = fused(text, &read(text), Dialect { form, size_beyond: 1, vectorizes: true }, &[turns, lanes], true)
             .replace(text, "");
         let tokens = super::tokens::split(&all).unwrap();
         let words = tokens.iter().filter(|token| token.kind == super::tokens::TokenKind::Word);
@@ -533,7 +534,11 @@ fn own_words_cannot_be_macros() {
         }
         let (text, kernel) = repeating();
         let dialect = Dialect { form, size_beyond: 1, vectorizes: false };
-        let all = fused(text, &read(text), dialect, &[kernel], true);
+        // The loop with tables is in a lane of its own, too.
+        let mut lanes = FusedKernel { lane_ends: vec![kernel.launches.len()], ..kernel.clone() };
+        lanes.launches.push(kernel.launches[0].clone());
+        let all = fused(text, &read(text), dialect, &[kernel, lanes], true);
+        assert!(all.contains("clgraph_fuse_lane == 1") && all.contains("clgraph_fuse_t0[0] = clgraph_fuse_a"), "{all}");
         let (_, own) = all.split_once("#undef get_num_groups\n").unwrap();
         for hints in own.lines().filter_map(|line| line.trim().strip_prefix("#pragma ")) {
             let mut words = hints.split(|c: char| !super::words::is_word(c)).filter(|word| !word.is_empty());

@@ -355,13 +355,16 @@ impl Edit {
         source: NodeId,
         changed: &mut Changed,
     ) -> Result<(), Mismatch> {
-        let count = to.ir.accesses(node).len();
-        if count != from.ir.accesses(source).len() {
-            return Err(format!(
-                "it uses memory {count} times, but the command given uses memory {} times, and this number cannot \
-                 change",
-                from.ir.accesses(source).len()
-            ));
+        let (mut count, given) = (to.ir.accesses(node).len(), from.ir.accesses(source).len());
+        if count != given {
+            // Where bodies are nodes, or may use other memory than before, a branch or loop itself reads its condition.
+            let (Command::Control(of), Command::Control(other)) = (to.ir.command(node), from.ir.command(source)) else {
+                return Err(format!(
+                    "it uses memory {count} times, but the command given uses memory {given} times, and this number cannot \
+                     change"
+                ));
+            };
+            count = usize::from(of.condition.is_some() && other.condition.is_some());
         }
         for slot in 0..count {
             let (old, new) = (&to.ir.accesses(node)[slot], &from.ir.accesses(source)[slot]);

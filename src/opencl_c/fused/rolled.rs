@@ -22,14 +22,21 @@ const MOST_BYTES: usize = 16 << 10;
 /// The launches of a fused kernel, as lines and loops.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Rolled {
-    /// By lane.
-    pub(super) lanes: Vec<Vec<Part>>,
+    pub(super) lanes: Vec<Lane>,
+    /// Lane by lane.
     pub(super) tables: Vec<Table>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Lane {
+    pub(super) parts: Vec<Part>,
+    /// Which tables it has.
+    pub(super) tables: Range<usize>,
 }
 
 impl Rolled {
     pub(super) fn parts(&self) -> impl Iterator<Item = &Part> {
-        self.lanes.iter().flatten()
+        self.lanes.iter().flat_map(|lane| &lane.parts)
     }
 }
 
@@ -110,8 +117,9 @@ pub(super) fn rolled(kernel: &FusedKernel) -> Rolled {
     let mut rolled = Rolled::default();
     let mut left = MOST_BYTES;
     for lane in kernel.lanes() {
+        let first = rolled.tables.len();
         let parts = lane_of(&search, lane, &mut rolled.tables, &mut left);
-        rolled.lanes.push(parts);
+        rolled.lanes.push(Lane { parts, tables: first..rolled.tables.len() });
     }
     rolled
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 
-use super::rolled::{Part, Place, Rolled, Table, args, rolled};
+use super::rolled::{Lane, Part, Place, Rolled, Table, args, rolled};
 use super::{FusedArg, FusedKernel, FusedLaunch, FusedParam};
 
 const MEMORY: usize = 12;
@@ -111,8 +111,8 @@ fn unrolled_loops_are_the_launches() {
         let kernel = FusedKernel { params: params(rng.usize(1..600)), launches: all, lane_ends, turns: false };
         let rolled = check(&kernel);
         // Each lane has its own launches.
-        let of_lane = |parts: &Vec<Part>| -> usize {
-            parts.iter().map(|part| if let Part::Loop(of) = part { of.turns * of.args.len() } else { 1 }).sum()
+        let of_lane = |lane: &Lane| -> usize {
+            lane.parts.iter().map(|part| if let Part::Loop(of) = part { of.turns * of.args.len() } else { 1 }).sum()
         };
         let counts: Vec<usize> = rolled.lanes.iter().map(of_lane).collect();
         assert_eq!(counts, kernel.lanes().map(|lane| lane.len()).collect::<Vec<_>>());
