@@ -328,21 +328,6 @@ fn a_switch_without_cases_runs_nothing() {
     assert_eq!(run.turns(&node).unwrap(), 0);
 }
 
-/// What the threads of this process that have such a name have run, in nanoseconds.
-#[cfg(target_os = "linux")]
-fn ran(name: &str) -> u64 {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
-    let is_named = |task: &std::path::PathBuf| {
-        std::fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim_end().starts_with(name))
-    };
-    // A thread may end meanwhile.
-    let time = |task: std::path::PathBuf| {
-        let line = std::fs::read_to_string(task.join("schedstat")).ok()?;
-        line.split_whitespace().next()?.parse::<u64>().ok()
-    };
-    tasks.filter(is_named).filter_map(time).sum()
-}
-
 /// A loop that the host decides waits for a device that is busy for a second: clgraph's threads sleep meanwhile, where a thread that
 /// waits by hand sleeps too.
 #[cfg(target_os = "linux")]
@@ -361,9 +346,9 @@ fn a_loop_sleeps_while_the_device_works() {
         graph.write(&left, [times]).add().unwrap();
         graph.repeat_while(&left, &body).add().unwrap();
         let executable = graph.finalize(Finalize::new().loops(Loops::HostDecided)).unwrap();
-        let (begin, before) = (std::time::Instant::now(), ran("clgraph"));
+        let (begin, before) = (std::time::Instant::now(), common::ran("clgraph"));
         executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
-        (begin.elapsed(), Duration::from_nanos(ran("clgraph") - before))
+        (begin.elapsed(), Duration::from_nanos(common::ran("clgraph") - before))
     };
     // The first one compiles, too.
     let (mut rounds, mut turn) = (1 << 16, spin(1 << 16, 1).0);
@@ -379,10 +364,10 @@ fn a_loop_sleeps_while_the_device_works() {
                 // SAFETY: one work-item, and an element that is there.
                 unsafe { graph.kernel(&kernel).read_write(&buffer).arg(rounds).range(1).add() }.unwrap();
                 let run = graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap();
-                let before = ran("by-hand");
+                let before = common::ran("by-hand");
                 bench.content(&buffer);
                 run.wait_for(LONG).unwrap();
-                ran("by-hand") - before
+                common::ran("by-hand") - before
             };
             std::thread::Builder::new().name("by-hand".to_owned()).spawn_scoped(scope, wait).unwrap().join().unwrap()
         })

@@ -883,5 +883,13 @@ fn arguments_of_every_kind_go_ahead_or_stay_with_the_host() {
             unsafe { launch.add().unwrap() };
         };
         same("images", &add, false);
+        // A command of an image is no kernel.
+        let (body, left) = (bench.graph(), bench.buffer(&[0]));
+        body.fill_image(&image, [1_u32; 4]).add().unwrap();
+        add(&body);
+        // SAFETY: one work-item, and an element that is there.
+        unsafe { body.kernel(&count_down).read_write(&left).range(1).add().unwrap() };
+        let why = ends(bench, &left, &body.finalize(Finalize::new()).unwrap());
+        assert!(matches!(why, Some(HostDecided::Node(NodeKind::FillImage))), "{why:?}");
     }
 }
