@@ -64,6 +64,11 @@ fn plain_expression(rng: &mut Rng, is_float: bool, depth: usize, ids: &[&str]) -
     }
 }
 
+/// PoCL 3.1 does not link some kernels in which `get_work_dim` is called in a loop, and ends the process.
+fn without_dims<'a>(ids: &[&'a str]) -> Vec<&'a str> {
+    ids.iter().copied().filter(|id| *id != "get_work_dim()").collect()
+}
+
 /// Writes the body of a kernel in which no index can wrap.
 fn plain_body(rng: &mut Rng, all: &mut String, shape: &Shape, ids: &[&str]) {
     let _ = writeln!(
@@ -71,8 +76,7 @@ fn plain_body(rng: &mut Rng, all: &mut String, shape: &Shape, ids: &[&str]) {
         "    const size_t i = get_global_id(0) - get_global_offset(0) + get_global_size(0) * (get_global_id(1) - \
          get_global_offset(1));"
     );
-    // PoCL 3.1 does not link some kernels in which this is called in a loop.
-    let ids: Vec<&str> = ids.iter().copied().filter(|id| *id != "get_work_dim()").collect();
+    let ids = without_dims(ids);
     let ids = ids.as_slice();
     let index = format!("i + {} < {LEN} ? i + {0} : i", rng.usize(1..9));
     let index = if shape.reads_own { "i" } else { &index };
@@ -154,6 +158,7 @@ fn kernel(rng: &mut Rng, all: &mut String, number: usize, reads_own: bool) -> Sh
         ]);
     }
     let _ = writeln!(all, "kernel void k{number}(global {to} *to, global const {from} *from, float fx, uint ux) {{");
+    let in_loops = without_dims(&ids);
     if rng.u8(..3) == 0 {
         plain_body(rng, all, &shape, &ids);
         return shape;
@@ -167,14 +172,15 @@ fn kernel(rng: &mut Rng, all: &mut String, number: usize, reads_own: bool) -> Sh
         let _ = writeln!(all, "    if ({} % 5u == {}u) return;", expression(rng, false, 1, &ids), rng.u8(..5));
     }
     for _ in 0..rng.usize(..4) {
-        let is_float = rng.bool();
-        let (name, value) = (if is_float { "x" } else { "u" }, expression(rng, is_float, 2, &ids));
-        let _ = match rng.u8(..4) {
+        let (is_float, way) = (rng.bool(), rng.u8(..4));
+        let ids = if way == 0 { &in_loops } else { &ids };
+        let (name, value) = (if is_float { "x" } else { "u" }, expression(rng, is_float, 2, ids));
+        let _ = match way {
             0 => writeln!(
                 all,
                 "    for (uint k = 0; k < (ux & 3u) + 1u; k++) {{ {name} = {value}; if (u == k) break; }}"
             ),
-            1 => writeln!(all, "    if ({}) {name} = {value}; else ux += 1u;", expression(rng, false, 1, &ids)),
+            1 => writeln!(all, "    if ({}) {name} = {value}; else ux += 1u;", expression(rng, false, 1, ids)),
             _ => writeln!(all, "    {name} = {value};"),
         };
     }
