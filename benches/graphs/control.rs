@@ -56,7 +56,7 @@ pub fn variants(
         }
         raw::finish(queue)
     };
-    // What turns ahead cost at least: a launch more in each turn, and a look at the number after each 32.
+    // What turns ahead do, by hand: a launch more in each turn, and a look at the number after each 32.
     let latched = move || {
         raw::write_number(queue, number, turns)?;
         for turn in 0..turns {
@@ -68,7 +68,7 @@ pub fn variants(
         }
         raw::finish(queue)
     };
-    // What a thread that the caller waits for costs at least.
+    // What host-decided turns do, by hand: a thread loops, and the caller waits for it.
     let of_thread = by_hand.clone();
     let on_a_thread = move || {
         let work = OnAThread(&of_thread);

@@ -13,7 +13,7 @@ use crate::cl::objects::kernel::Kernel;
 use crate::command::{Arg, Command, Grid, Location};
 use crate::graph::nodes::command_group::{Alternative, Group};
 use crate::graph::ports::Written;
-use crate::graph::tables::{CurrentValues, Tables};
+use crate::graph::tables::Tables;
 use crate::graph::writer::{Index, Writer};
 use crate::ir::{
     Access, DataId, ExternalId, Ir, KernelDecl, KernelId, Mode, NativeId, NodeId, ResultId, RootId, SamplerId, TaskId,
@@ -211,12 +211,6 @@ impl Flat {
         Self { tables, origins, footprint: OnceLock::new() }
     }
 
-    /// Returns how the graph of a child uses memory, for the node that it is. The number of uses cannot change afterwards: so each node
-    /// of a child that can change, or that another recording can replace, has its own.
-    pub(in crate::graph) fn uses_of(&self, child: &dyn CurrentValues) -> Vec<Access> {
-        if child.can_change() || child.is_replaceable() { self.uses().collect() } else { self.footprint().to_vec() }
-    }
-
     /// Nothing else uses memory that an executable owns, and the executable's own uses are in order already.
     fn uses(&self) -> impl Iterator<Item = Access> + '_ {
         let ir = &self.tables.ir;
@@ -233,7 +227,7 @@ impl Flat {
     }
 
     /// The memory that the whole graph uses: the fewest ranges that cover the same bytes in the same mode.
-    fn footprint(&self) -> &[Access] {
+    pub(in crate::graph) fn footprint(&self) -> &[Access] {
         self.footprint.get_or_init(|| {
             let mut all: Vec<Access> = self.uses().collect();
             // Ranges that are only read and ranges that are written are merged separately.

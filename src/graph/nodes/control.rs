@@ -106,10 +106,10 @@ impl Request for Control {
         });
         let mut bodies = Vec::with_capacity(self.bodies.len());
         for body in self.bodies {
-            for access in body.flat.uses_of(&*body.child.of) {
+            for access in body.flat.footprint() {
                 let view = to.view(body.flat.tables.mem(access.view)?);
                 to.keep(view);
-                accesses.push(Access { view, ..access });
+                accesses.push(Access { view, ..access.clone() });
             }
             bodies.push(Body::Executable(to.child(body.child)?));
         }

@@ -44,10 +44,10 @@ impl Request for SubGraph {
 
     fn lower(self, (): (), to: &mut Writer<'_>, accesses: &mut Vec<Access>) -> Option<Command<ById>> {
         let flat = self.flat;
-        for access in flat.uses_of(&*self.child.of) {
+        for access in flat.footprint() {
             let view = to.view(flat.tables.mem(access.view)?);
             to.keep(view);
-            accesses.push(Access { view, ..access });
+            accesses.push(Access { view, ..access.clone() });
         }
         to.child(self.child).map(Command::SubGraph)
     }
