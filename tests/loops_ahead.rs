@@ -893,3 +893,23 @@ fn arguments_of_every_kind_go_ahead_or_stay_with_the_host() {
         assert!(matches!(why, Some(HostDecided::Node(NodeKind::FillImage))), "{why:?}");
     }
 }
+
+/// Rule K7: a kernel from SPIR-V stays with the host, where the device takes SPIR-V.
+#[test]
+fn kernels_from_spir_v_stay_with_the_host() {
+    let turns = Turns::new();
+    let bench = &turns.bench;
+    // SAFETY: a valid module.
+    let program = unsafe { Program::from_il(&bench.queue, include_bytes!("../kernels-cl/specialize.spv")) };
+    let takes_it = !bench.queue.device().caps().il_versions.is_empty();
+    assert_eq!(program.is_ok(), takes_it);
+    let Ok(program) = program else { return };
+    let (body, left) = (bench.graph(), bench.buffer(&[0]));
+    // SAFETY: each work-item touches its own element.
+    unsafe {
+        body.kernel(&program.kernel("step_up").unwrap()).read_write(&turns.data).range(LEN).add().unwrap();
+        body.kernel(&kernel(bench, "count_down")).read_write(&left).range(1).add().unwrap();
+    }
+    let why = ends(bench, &left, &body.finalize(Finalize::new()).unwrap());
+    assert!(matches!(&why, Some(HostDecided::Kernel { kernel, .. }) if kernel == "step_up"), "{why:?}");
+}
