@@ -256,6 +256,19 @@ pub(crate) fn rounds_otherwise_in_fused_kernels(caps: &Caps) -> Option<&'static 
     (driver(caps) == Driver::IntelCpu).then_some(&["rsqrt", "native_", "half_"])
 }
 
+/// PoCL on a CPU (3.1 to 7.1) takes minutes to compile chains with barriers. Intel's CPU runtime (2026.2) compiles a loop with barriers
+/// wrongly for the last work-items of a group that do not fill a vector: some of them do not run what is between the barriers. A vector
+/// has up to 16. rusticl (Mesa 26.2) and NVIDIA (580) compile them rightly.
+///
+/// Returns what the work-items of a group must be a multiple of that wait for each other in a fused kernel; None if they cannot.
+pub(crate) fn waiting_items_in_fused_kernels(caps: &Caps) -> Option<usize> {
+    match driver(caps) {
+        Driver::Pocl => None,
+        Driver::IntelCpu => Some(16),
+        Driver::Other => Some(1),
+    }
+}
+
 /// PoCL on a CPU (7.1): in a work-group of one work-item, what stands before a loop of a kernel is run twice if another kernel calls that
 /// one under a condition.
 pub(crate) fn repeats_what_is_before_loops(caps: &Caps) -> bool {

@@ -5,8 +5,8 @@ mod common;
 use std::time::Duration;
 
 use clgraph::{
-    Buffer, Error, Executable, Finalize, FinalizeError, Fuse, FusedForm, Graph, GraphMemory, HostRead, Kernel, Node,
-    Parameter, Path, Program, ProgramBuilder, Report, UserEvent, WhyNotFused,
+    Buffer, Error, Executable, Finalize, FinalizeError, Fuse, FusedForm, Graph, GraphMemory, HostRead, Kernel, Memory,
+    MemoryKind, Node, Parameter, Path, Program, ProgramBuilder, Report, UserEvent, WhyNotFused,
 };
 use common::Bench;
 
@@ -175,7 +175,7 @@ fn what_is_not_fused_says_why() {
         (program("-cl-fast-relaxed-math", plain), "the program is built with -cl-fast-relaxed-math"),
         (program("", "kernel void f(global uint *x) { atomic_inc(x); }"), "depends on the order of work-items"),
         (
-            program("", "kernel void f(global uint *x) { barrier(CLK_GLOBAL_MEM_FENCE); *x = 1; }"),
+            program("", "void h() { barrier(CLK_GLOBAL_MEM_FENCE); } kernel void f(global uint *x) { h(); *x = 1; }"),
             "its work-items wait for each other, or share local memory",
         ),
         (
@@ -449,6 +449,43 @@ fn parts_and_bodies_are_fused_too() {
         FOUND.with_borrow_mut(|found| found.push(all));
     }
     FOUND.with_borrow(|found| assert_eq!(found[0], found[1]));
+}
+
+/// Rules Z1, Z8 and D3: one memory by two handles of the program's own, whose kernels touch it by different types. Explicit edges order
+/// them, and a compiler would take them for different memory.
+#[test]
+fn memory_of_several_handles_is_not_touched_by_several_types_in_one_kernel() {
+    let bench = Bench::new();
+    let source = "kernel void words(global uint *x, uint by) { x[0] = x[0] * 3 + by; }
+        kernel void floats(global float *y) { y[0] = as_float(as_uint(y[0]) ^ 0x155u); }";
+    let program = Program::from_source(&bench.queue, source).unwrap();
+    let (words, floats) = (program.kernel("words").unwrap(), program.kernel("floats").unwrap());
+    let kind = MemoryKind::SvmCoarse;
+    let all = Memory::<u32>::with_kind(&bench.queue, kind, 16).unwrap();
+    let start = all.as_ptr().unwrap().cast();
+    // SAFETY: the memory is there as long as the graph.
+    let [one, other] = [(); 2].map(|()| unsafe { Memory::<f32>::from_raw(&bench.queue, kind, start, 16) }.unwrap());
+    for is_own in [true, false] {
+        let graph = bench.graph();
+        let mut last = graph.empty().add().unwrap();
+        for _ in 0..20 {
+            let first = graph.kernel(&words);
+            let first = if is_own { first.read_write(&all) } else { first.read_write(&other.cast::<u32>().unwrap()) };
+            // SAFETY: of both: one work-item touches the first element.
+            last = unsafe { first.arg(7_u32).range(1).after(last).add() }.unwrap();
+            // SAFETY: as above.
+            last = unsafe { graph.kernel(&floats).read_write(&one).range(1).after(last).add() }.unwrap();
+        }
+        let [plain, fused] = [Fuse::Off, Fuse::Now].map(|fuse| {
+            let executable = graph.finalize(Finalize::new().fuse(fuse)).unwrap();
+            bench.queue.enqueue_write_buffer(&all, 0, &[3_u32; 16], &[]).unwrap();
+            executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+            let mut data = [0_u32; 16];
+            bench.queue.enqueue_read_buffer(&all, 0, &mut data, &[]).unwrap();
+            (data[0], executable.report().fused.len())
+        });
+        assert_eq!((fused.0, fused.1), (plain.0, 0));
+    }
 }
 
 thread_local!(static FOUND: std::cell::RefCell<Vec<Vec<Vec<u32>>>> = const { std::cell::RefCell::new(Vec::new()) });

@@ -123,6 +123,7 @@ impl Flat {
                     Need::Memory(view) => Arg::Memory(*view),
                     Need::Value(_, bytes) => Arg::Value(tables.ir.push_bytes(bytes)?),
                     Need::Size(size) => Arg::Value(tables.ir.push_bytes(&size.to_ne_bytes())?),
+                    Need::Local(_, size) => Arg::Local(*size),
                 });
             }
             // Whether it runs the launches.

@@ -24,6 +24,8 @@ use crate::ir::flows::Flows;
 use crate::ir::{Access, Body, ById, Ir, NodeId, ViewId};
 use crate::lower::elementwise::Uses;
 
+#[cfg(test)]
+pub(super) use self::lanes::MOST_LANES;
 pub(crate) use self::together::{BYTES, Pointer, Together, writes_otherwise};
 
 /// What a launch needs to be part of a fused kernel.
@@ -39,6 +41,9 @@ pub(crate) struct Piece {
     pub(crate) pointers: Vec<Pointer<ViewId>>,
     /// Whether it fits in turn.
     pub(crate) in_turn: bool,
+    /// How many work-items are in each of its work-groups, if they wait for each other or share local memory. All such launches of a
+    /// chain have as many.
+    pub(crate) group: Option<usize>,
     /// Whether, and how, each work-item may do it on its own.
     pub(crate) each_item: Option<EachItem>,
     /// Whether a kernel may do the turns of the loop that it is in: then one launch is worth a kernel.
@@ -65,13 +70,15 @@ pub(crate) enum Need {
     Value(usize, Vec<u8>),
     /// A size of a range.
     Size(u32),
+    /// Local memory: how many arguments of the launch before it are local memory too, and the bytes.
+    Local(u32, usize),
 }
 
 impl Need {
     /// Returns how many bytes of arguments it takes.
     pub(crate) fn size(&self) -> usize {
         match self {
-            Self::Memory(_) => 8,
+            Self::Memory(_) | Self::Local(..) => 8,
             Self::Value(_, bytes) => bytes.len(),
             Self::Size(_) => 4,
         }
@@ -403,19 +410,25 @@ struct Open {
     /// The fewest launches that are worth a kernel.
     least: usize,
     has_launch: bool,
+    /// How many work-items wait for each other.
+    waiting: Option<usize>,
 }
 
 impl Open {
     fn new(group: Group, at: usize) -> Self {
         let (launches, needs, places, known) = (Vec::new(), Vec::new(), Vec::new(), HashMap::new());
         let (at, together) = (at..at, Together::default());
-        Self { group, launches, needs, places, known, size: 0, at, together, least: LEAST, has_launch: false }
+        let (least, has_launch, waiting) = (LEAST, false, None);
+        Self { group, launches, needs, places, known, size: 0, at, together, least, has_launch, waiting }
     }
 
     /// Adds a launch, if it fits.
     fn takes(&mut self, ir: &Ir, most: usize, at: usize, node: NodeId, group: Group, fit: Fit<'_>) -> bool {
         let Fit { piece, each_item } = fit;
         if group != self.group || (each_item.is_some() && self.launches.len() >= MOST_EACH_ITEM) {
+            return false;
+        }
+        if piece.group.or(self.waiting) != self.waiting.or(piece.group) {
             return false;
         }
         // Sizes are those of the range, where each work-item is on its own.
@@ -442,6 +455,7 @@ impl Open {
             places.push(place);
         }
         self.has_launch |= piece.launch;
+        self.waiting = self.waiting.or(piece.group);
         if piece.turns && each_item.is_none() {
             self.least = 1;
         }

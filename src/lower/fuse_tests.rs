@@ -14,9 +14,9 @@ use crate::ir::{
 /// A graph of launches of `f`, each of which reads and writes memory, and other nodes.
 #[derive(Default)]
 pub(super) struct Written {
-    ir: Ir,
+    pub(super) ir: Ir,
     pub(super) keeps_order: bool,
-    pieces: HashMap<NodeId, Piece>,
+    pub(super) pieces: HashMap<NodeId, Piece>,
 }
 
 impl Written {
@@ -55,6 +55,7 @@ impl Written {
                 shares: Vec::new(),
                 pointers: Vec::new(),
                 in_turn: true,
+                group: None,
                 each_item: None,
                 turns: false,
                 launch: true,
@@ -83,6 +84,7 @@ impl Written {
             shares: Vec::new(),
             pointers: Vec::new(),
             in_turn: range == 0,
+            group: None,
             each_item,
             turns: false,
             launch: true,
@@ -109,7 +111,7 @@ impl Written {
         chains(&self.ir, most, self.keeps_order, |node| self.pieces.get(&node))
     }
 
-    fn launches(&self, most: usize) -> Vec<Vec<u32>> {
+    pub(super) fn launches(&self, most: usize) -> Vec<Vec<u32>> {
         let of = self.chains(most).chains;
         of.iter().map(|chain| chain.launches.iter().map(|node| node.0).collect()).collect()
     }
@@ -122,7 +124,7 @@ impl Written {
         let command = |chain: &super::fuse::Chain| {
             let args = chain.needs.iter().filter_map(|need| match need {
                 Need::Memory(view) => Some(Arg::Memory(*view)),
-                Need::Value(..) | Need::Size(_) => None,
+                Need::Value(..) | Need::Size(_) | Need::Local(..) => None,
             });
             let args = ir.push_args(args.collect::<Vec<_>>().into_iter()).unwrap();
             Some(Command::Kernel { kernel: KernelId(1), args, grid, bound: None, prints: false, elementwise: None })

@@ -50,6 +50,28 @@ fn launches_without_an_order_are_in_lanes() {
         }
     }
     assert!(most > 4, "{most}");
+    // There is a most of lanes, which have about as many launches each; the sets in them stay whole.
+    let most = super::fuse::MOST_LANES as u32;
+    for (pairs, lanes) in [(most - 1, most - 1), (most, most), (most + 1, most), (10 * most, most)] {
+        let mut graph = Written::new(1);
+        let firsts: Vec<u32> = (0..pairs).map(|_| graph.launch(0, 1, &[])).collect();
+        firsts.iter().for_each(|first| _ = graph.launch(0, 1, &[*first]));
+        let [chain] = graph.chains(1024).chains.try_into().unwrap();
+        let ends: Vec<usize> = [0].into_iter().chain(chain.lane_ends.clone()).chain([2 * pairs as usize]).collect();
+        assert!(ends.len() - 1 <= lanes as usize && ends.len() > lanes as usize / 2, "{ends:?}");
+        let sizes = ends.windows(2).map(|ends| ends[1] - ends[0]);
+        let few = 2 * (pairs / lanes) as usize;
+        assert!(sizes.clone().all(|size| size.is_multiple_of(2) && size >= few.min(2) && size <= few + 2), "{ends:?}");
+        assert!(chain.launches.chunks(2).all(|two| two[0].0 + pairs == two[1].0));
+    }
+    // A long row of nodes that only order is no work for each launch before it.
+    let mut graph = Written::new(1);
+    let before: Vec<u32> = (0..10_000).map(|_| graph.launch(0, 1, &[])).collect();
+    let mut last = graph.empty(&before);
+    (0..10_000).for_each(|_| last = graph.empty(&[last]));
+    assert_eq!(graph.chains(1024).chains[0].lane_ends.len() as u32 + 1, most);
+    graph.launch(0, 1, &[last]);
+    assert!(graph.chains(1024).chains[0].lane_ends.is_empty());
     // Where nodes without an edge keep their order, they are in one lane.
     let mut graph = Written::new(2);
     (0..2).for_each(|memory| _ = graph.launch(memory, 1, &[]));

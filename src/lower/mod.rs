@@ -30,6 +30,8 @@ mod inline;
 mod lane_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod together_tests;
 mod unroll;
 
 pub(crate) use elementwise::Uses;

@@ -52,16 +52,20 @@
 //! PoCL there is no barrier.
 
 mod each_item;
+mod group;
 mod rolled;
 #[cfg(test)]
 mod rolled_tests;
+mod run;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::ops::Range;
 
 use self::rolled::{Lane, Loop, Part, Place, Rolled, Table, rolled};
-use super::source::{KernelText, Source};
+use self::run::{SCALAR, write_run};
+use super::source::{KernelText, LocalText, Source};
 
 pub(crate) use self::each_item::each_item;
 
@@ -103,6 +107,8 @@ pub(crate) const ONE_ITEM: usize = 2;
 pub(crate) enum FusedParam {
     /// Global memory.
     Memory,
+    /// Local memory.
+    Local,
     /// A value of this type, of so many bytes.
     Value(String, usize),
     /// A size of a range.
@@ -284,10 +290,12 @@ pub(crate) fn fused(text: &str, source: &Source, dialect: Dialect, kernels: &[Fu
     for (function, meaning) in IDS {
         let _ = writeln!(all, "#define {function} {meaning}");
     }
-    for (name, Function { params, body, .. }, _) in &used {
-        let params = listed(params);
+    for (name, Function { params, locals, body, .. }, _) in &used {
+        let params = listed(params) + &group::params(locals);
         let ids = "const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z";
+        group::write_macros(&mut all, locals, true);
         let _ = writeln!(all, "void clgraph_fuse_item_{name}({params}{ids}, {RANGE}) {body}");
+        group::write_macros(&mut all, locals, false);
     }
     for (function, _) in IDS {
         let end = function.find('(').unwrap_or(function.len());
@@ -295,11 +303,12 @@ pub(crate) fn fused(text: &str, source: &Source, dialect: Dialect, kernels: &[Fu
     }
     for (name, kernel, runs) in &used {
         for (is_line, run) in runs {
-            write_run(&mut all, name, kernel, dialect, *is_line, *run);
+            write_run(&mut all, name, kernel, dialect, (*is_line, *run));
         }
     }
+    let functions: Functions<'_> = used.into_iter().map(|(name, function, _)| (name, function)).collect();
     for (number, (kernel, rolled)) in kernels.iter().zip(&all_rolled).enumerate() {
-        write_kernel(&mut all, number, kernel, rolled, dialect);
+        write_kernel(&mut all, (number, kernel), rolled, dialect, &functions);
     }
     all
 }
@@ -308,16 +317,24 @@ pub(crate) fn fused(text: &str, source: &Source, dialect: Dialect, kernels: &[Fu
 struct Function<'a> {
     params: &'a str,
     names: String,
-    body: &'a str,
+    locals: &'a [LocalText],
+    body: Cow<'a, str>,
+    /// Whether its work-items wait for each other, or share local memory.
+    is_group: bool,
     /// Whether nothing is known by which an index into memory may wrap.
     wraps_no_index: bool,
 }
 
+/// By kernel.
+type Functions<'a> = BTreeMap<&'a str, Function<'a>>;
+
 impl<'a> Function<'a> {
     fn of(name: &str, text: &'a str, source: &'a Source) -> Option<Self> {
         // Bytes, because compilers take it that they may be of any type.
-        let own =
-            |params, names: &str, body| Some(Self { params, names: names.to_owned(), body, wraps_no_index: false });
+        let own = |params, names: &str, body| {
+            let (names, body) = (names.to_owned(), Cow::Borrowed(body));
+            Some(Self { params, names, locals: &[], body, is_group: false, wraps_no_index: false })
+        };
         match name {
             FILL => own(
                 "global uchar *clgraph_fuse_to, uint clgraph_fuse_word",
@@ -331,8 +348,10 @@ impl<'a> Function<'a> {
             ),
             _ => {
                 let kernel: &KernelText = source.item(name).ok()?;
-                let (names, body) = (kernel.names.join(", "), &text[kernel.body.clone()]);
-                Some(Self { params: &kernel.params, names, body, wraps_no_index: source.wraps_no_index(name) })
+                let (params, names, locals) = (&kernel.params, kernel.names.join(", "), kernel.locals());
+                let body = group::body(&text[kernel.body.clone()], kernel.body.start, locals);
+                let (is_group, wraps_no_index) = (source.effects(name).may_wait, source.wraps_no_index(name));
+                Some(Self { params, names, locals, body, is_group, wraps_no_index })
             }
         }
     }
@@ -356,65 +375,14 @@ fn listed(list: &str) -> String {
     if list.is_empty() { String::new() } else { format!("{list}, ") }
 }
 
-/// Keeps a compiler from vectorizing the loop that follows.
-const SCALAR: &str = "#pragma clang loop vectorize(disable) interleave(disable)";
-
-/// Writes the function that runs all work-items of a launch.
-fn write_run(all: &mut String, name: &str, function: &Function<'_>, dialect: Dialect, is_line: bool, run: Run) {
-    let (params, names) = (listed(function.params), listed(&function.names));
-    let attribute = if run == Run::Line { "__attribute__((noinline)) " } else { "" };
-    let _ = writeln!(all, "{attribute}void {}({params}{RANGE}) {{", run.name(name, is_line));
-    let body = match (dialect.form, is_line) {
-        (Form::OneItem, true) => {
-            "for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)\n        \
-             CALL(clgraph_fuse_x, 0, 0)"
-        }
-        (Form::OneItem, false) => {
-            "for (uint clgraph_fuse_z = clgraph_fuse_o2; clgraph_fuse_z < clgraph_fuse_o2 + clgraph_fuse_n2; ++clgraph_fuse_z)\n    \
-             for (uint clgraph_fuse_y = clgraph_fuse_o1; clgraph_fuse_y < clgraph_fuse_o1 + clgraph_fuse_n1; ++clgraph_fuse_y)\n    \
-             for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)\n        \
-             CALL(clgraph_fuse_x, clgraph_fuse_y, clgraph_fuse_z)"
-        }
-        (Form::OneGroup, true) => {
-            "for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0; \
-             clgraph_fuse_v += (uint)get_local_size(0))\n        CALL(clgraph_fuse_o0 + clgraph_fuse_v, 0, 0)"
-        }
-        (Form::OneGroup, false) => {
-            "for (uint clgraph_fuse_v = (uint)get_local_id(0); \
-             clgraph_fuse_v < clgraph_fuse_n0 * clgraph_fuse_n1 * clgraph_fuse_n2; \
-             clgraph_fuse_v += (uint)get_local_size(0))\n        \
-             CALL(clgraph_fuse_o0 + clgraph_fuse_v % clgraph_fuse_n0, \
-             clgraph_fuse_o1 + clgraph_fuse_v / clgraph_fuse_n0 % clgraph_fuse_n1, \
-             clgraph_fuse_o2 + clgraph_fuse_v / (clgraph_fuse_n0 * clgraph_fuse_n1))"
-        }
-    };
-    // Such a compiler is wrong only where it knows where a loop begins.
-    let hides_begin = dialect.form == Form::OneItem && !dialect.vectorizes;
-    let body = if hides_begin { body.replace("clgraph_fuse_o", "clgraph_fuse_b") } else { body.to_owned() };
-    if hides_begin {
-        for dim in 0..if is_line { 1 } else { 3 } {
-            let _ = writeln!(
-                all,
-                "    volatile uint clgraph_fuse_v{dim} = clgraph_fuse_o{dim};\n    const uint clgraph_fuse_b{dim} = clgraph_fuse_v{dim};"
-            );
-        }
-    }
-    let (before, ids) = body.split_once("CALL(").unwrap_or((&body, ")"));
-    let ids = ids.strip_suffix(')').unwrap_or(ids);
-    let is_scalar = hides_begin && !function.wraps_no_index;
-    let before = match before.split_once("for (") {
-        Some(_) if is_scalar => {
-            let loops =
-                before.split("for (").skip(1).map(|rest| format!("{SCALAR}\n    for ({}", rest.trim_end_matches(' ')));
-            loops.collect::<String>() + "        "
-        }
-        _ => format!("    {before}"),
-    };
-    let _ = writeln!(all, "{before}clgraph_fuse_item_{name}({names}{ids}, {RANGE_NAMES});\n}}");
-}
-
 /// Writes a fused kernel.
-fn write_kernel(all: &mut String, number: usize, kernel: &FusedKernel, rolled: &Rolled, dialect: Dialect) {
+fn write_kernel(
+    all: &mut String,
+    (number, kernel): (usize, &FusedKernel),
+    rolled: &Rolled,
+    dialect: Dialect,
+    functions: &Functions<'_>,
+) {
     let form = dialect.form;
     let (size, others) = match form {
         Form::OneItem => {
@@ -423,6 +391,10 @@ fn write_kernel(all: &mut String, number: usize, kernel: &FusedKernel, rolled: &
         Form::OneGroup => (String::new(), ""),
     };
     write_begin(all, number, (&size, others), kernel);
+    let used: BTreeSet<&str> = kernel.launches.iter().map(|launch| launch.kernel.as_str()).collect();
+    used.iter()
+        .filter_map(|name| functions.get_key_value(name))
+        .for_each(|(name, of)| group::declare(all, name, of.locals));
     let has_lanes = rolled.lanes.len() > 1;
     let begins_filled = !has_lanes && form == Form::OneItem;
     declare_tables(all, &rolled.tables, form, begins_filled);
@@ -456,11 +428,12 @@ fn write_kernel(all: &mut String, number: usize, kernel: &FusedKernel, rolled: &
                 Part::Launch(at) => {
                     let launch = &kernel.launches[*at];
                     let name = Run::Line.name(&launch.kernel, launch.dims <= 1);
-                    write_call(all, "    ", &name, launch, rolled::args(launch).map(arg));
-                    waits = if form == Form::OneGroup { BARRIER } else { "" };
+                    let function = functions.get(launch.kernel.as_str());
+                    write_call(all, "    ", &name, (launch, function), rolled::args(launch).map(arg));
+                    waits = after(function, form);
                 }
                 Part::Loop(of) => {
-                    write_loop(all, kernel, of, Run::in_loops(rolled), dialect);
+                    write_loop(all, (kernel, of), Run::in_loops(rolled), dialect, functions);
                     // There is one after each turn.
                     waits = "";
                 }
@@ -502,6 +475,7 @@ fn write_look(all: &mut String, form: Form, into: &str, or: &str) {
 fn write_begin(all: &mut String, number: usize, (attribute, others): (&str, &str), kernel: &FusedKernel) {
     let param = |(at, param): (usize, &FusedParam)| match param {
         FusedParam::Memory => format!("global void *clgraph_fuse_a{at}"),
+        FusedParam::Local => format!("local void *clgraph_fuse_a{at}"),
         FusedParam::Value(type_text, _) => format!("{type_text} clgraph_fuse_a{at}"),
         FusedParam::Size => format!("const uint clgraph_fuse_a{at}"),
     };
@@ -523,6 +497,12 @@ fn write_begin(all: &mut String, number: usize, (attribute, others): (&str, &str
 /// Between launches, where a work-group runs them.
 const BARRIER: &str = "    barrier(CLK_GLOBAL_MEM_FENCE);\n";
 
+/// Returns what comes after a launch. Work-items that wait for each other have done so.
+fn after(function: Option<&Function<'_>>, form: Form) -> &'static str {
+    let has_waited = function.is_some_and(|function| function.is_group);
+    if form == Form::OneGroup && !has_waited { BARRIER } else { "" }
+}
+
 fn arg(arg: &FusedArg) -> String {
     match arg {
         FusedArg::Param(at) => format!("clgraph_fuse_a{at}"),
@@ -536,6 +516,7 @@ fn declare_tables(all: &mut String, tables: &[Table], form: Form, are_filled: bo
     for (number, table) in tables.iter().enumerate() {
         let begin = match &table.kind {
             FusedParam::Memory => format!("global void *{place}"),
+            FusedParam::Local => format!("local void *{place}"),
             FusedParam::Value(type_text, _) => {
                 // It is written after it is declared.
                 let of_value = |word: &&str| !["const", "volatile", "private", "__private"].contains(word);
@@ -569,7 +550,13 @@ fn fill_tables(all: &mut String, tables: &[Table], which: Range<usize>, form: Fo
 }
 
 /// Writes the turns of a loop.
-fn write_loop(all: &mut String, kernel: &FusedKernel, of: &Loop, run: Run, dialect: Dialect) {
+fn write_loop(
+    all: &mut String,
+    (kernel, of): (&FusedKernel, &Loop),
+    run: Run,
+    dialect: Dialect,
+    functions: &Functions<'_>,
+) {
     // Where each launch has one work-item, this is the innermost loop.
     if !dialect.vectorizes && dialect.form == Form::OneItem {
         let _ = writeln!(all, "{SCALAR}");
@@ -583,17 +570,28 @@ fn write_loop(all: &mut String, kernel: &FusedKernel, of: &Loop, run: Run, diale
     };
     for (launch, places) in kernel.launches[of.start..].iter().zip(&of.args) {
         let name = run.name(&launch.kernel, launch.dims <= 1);
-        write_call(all, "        ", &name, launch, places.iter().map(in_turn));
-        if dialect.form == Form::OneGroup {
-            let _ = write!(all, "    {BARRIER}");
+        let function = functions.get(launch.kernel.as_str());
+        write_call(all, "        ", &name, (launch, function), places.iter().map(in_turn));
+        let after = after(function, dialect.form);
+        if !after.is_empty() {
+            let _ = write!(all, "    {after}");
         }
     }
     all.push_str("    }\n");
 }
 
 /// Writes the call that runs a launch. `args` has its range too.
-fn write_call(all: &mut String, indent: &str, name: &str, launch: &FusedLaunch, args: impl Iterator<Item = String>) {
+fn write_call(
+    all: &mut String,
+    indent: &str,
+    name: &str,
+    (launch, function): (&FusedLaunch, Option<&Function<'_>>),
+    args: impl Iterator<Item = String>,
+) {
     let mut args: Vec<String> = args.collect();
-    args.insert(launch.args.len(), launch.dims.to_string());
+    let range = args.split_off(launch.args.len());
+    args.extend(group::args(&launch.kernel, function.map_or(&[], |function| function.locals)));
+    args.push(launch.dims.to_string());
+    args.extend(range);
     let _ = writeln!(all, "{indent}{name}({});", args.join(", "));
 }

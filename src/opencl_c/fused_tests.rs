@@ -15,10 +15,7 @@ fn what_is_no_function_of_one_work_item_is_refused_with_the_reason() {
     let order = |word: &str| NotItem::Order(word.to_owned());
     let place = |word: &str| NotItem::Place(word.to_owned());
     let cases = [
-        ("kernel void f() { barrier(1); }", NotItem::Waits),
         ("void h() { work_group_barrier(1); } kernel void f() { h(); }", NotItem::Waits),
-        ("kernel void f(global int *a) { local int r[2]; a[0] = r[1]; }", NotItem::Waits),
-        ("kernel void f(local int *a) {}", NotItem::Waits),
         ("kernel void f(global int *a) { a[0] = sub_group_reduce_add(a[1]); }", NotItem::Waits),
         ("kernel void f(global int *a) { atomic_inc(a); }", order("atomic_inc")),
         ("#define ADD(x) atom_add(x, 1)\nkernel void f(global int *a) { ADD(a); }", order("atom_add")),

@@ -1,9 +1,9 @@
 //! What clgraph reads in OpenCL C: which kernels a source defines, and what they may do. It changes no source and calls no driver.
 //!
 //! [`tokens`] splits the text, [`source`] reads it as declarations with the [`words`] that matter, [`unreadable`] says why one is not
-//! read, and [`guard`] writes kernels that call the kernels of a source
-//! only if a number in memory is not zero. [`fused`] writes kernels that do what several launches do. There is no preprocessor here: conditions count as true and false at once, and macros are
-//! looked at, not expanded. What this cannot see through it refuses, with a reason: it never calls a source harmless that it has
+//! read, and [`guard`] writes kernels that call the kernels of a source only if a number in memory is not zero. [`fused`] writes
+//! kernels that do what several launches do. There is no preprocessor here: conditions count as true and false at once, and macros
+//! are looked at, not expanded. What this cannot see through it refuses, with a reason: it never calls a source harmless that it has
 //! not read to the end.
 
 pub(crate) mod fused;
@@ -15,5 +15,7 @@ mod words;
 
 #[cfg(test)]
 mod fused_tests;
+#[cfg(test)]
+mod group_tests;
 #[cfg(test)]
 mod tests;

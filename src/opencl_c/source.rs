@@ -2,6 +2,7 @@
 
 mod kernel;
 mod later;
+mod local;
 mod types;
 mod wraps;
 
@@ -9,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 pub(crate) use kernel::{KernelText, NotItem, ParamKind, ParamText};
+pub(crate) use local::LocalText;
 
 use self::later::Places;
 
@@ -25,6 +27,7 @@ pub(crate) struct Source {
     /// The words of functions and macros, by name. Functions of one name count as one. Members have a dot before them.
     words: BTreeMap<String, BTreeSet<String>>,
     macros: BTreeSet<String>,
+    functions: BTreeSet<String>,
     /// Macros that make texts of their arguments.
     quoting: BTreeSet<String>,
     /// Macros that name a function for ids without the mark that calls it.
@@ -552,6 +555,7 @@ impl<'a> Reader<'a> {
             return Err(Unreadable::Macro(name.to_owned()));
         }
         if !shape.words.iter().any(|word| matches!(*word, "kernel" | "__kernel")) {
+            self.found.functions.insert(name.to_owned());
             return Ok(());
         }
         let read = self.kernel(name, shape, tokens, params, body);

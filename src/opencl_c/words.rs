@@ -107,7 +107,13 @@ pub(super) const OF_KERNELS: [&str; 3] = ["sampler_t", "opencl_constant", "__ope
 /// Parts of the names of functions by which a work-item waits for others of its group, or works with them.
 pub(super) const WAITING: [&str; 5] = ["barrier", "Barrier", "work_group", "sub_group", "wait_group"];
 
-/// Words for memory that the work-items of a group share.
+/// Functions by which all work-items of a group wait for each other.
+pub(super) const BARRIERS: [&str; 2] = ["barrier", "work_group_barrier"];
+
+/// Words for memory that the work-items of a group share, as kernels and functions have them.
+pub(super) const HERE: [&str; 2] = ["local", "__local"];
+
+/// All words for such memory.
 pub(super) const LOCAL: [&str; 6] =
     ["local", "__local", "opencl_local", "__opencl_local__", "address_space", "__address_space__"];
 

@@ -115,12 +115,26 @@ pub enum WhyNotFused {
         /// The kernel's name.
         kernel: String,
     },
-    /// An argument is neither a value nor plain global memory.
+    /// Its work-items wait for each other, and the driver's compiler is right only for work-groups of a multiple of some work-items.
+    WorkGroup {
+        /// The kernel's name.
+        kernel: String,
+        /// The work-items of a work-group.
+        items: usize,
+        /// What they must be a multiple of.
+        multiple: usize,
+    },
+    /// An argument is neither a value nor plain memory.
     Argument {
         /// The kernel's name.
         kernel: String,
         /// The argument.
         argument: usize,
+    },
+    /// The kernel reaches memory through pointers in other memory, of which clgraph does not know how it is used.
+    Indirect {
+        /// The kernel's name.
+        kernel: String,
     },
     /// The kernel cannot be part of another.
     Kernel {
@@ -150,8 +164,15 @@ impl fmt::Display for WhyNotFused {
             Self::Divided { kernel } => {
                 write!(f, "kernel `{kernel}` depends on work-groups, and its range has no local size that divides it")
             }
+            Self::WorkGroup { kernel, items, multiple } => write!(
+                f,
+                "the work-items of kernel `{kernel}` wait for each other in work-groups of {items}, which is no multiple of {multiple}"
+            ),
             Self::Argument { kernel, argument } => {
-                write!(f, "argument {argument} of kernel `{kernel}` is neither a value nor plain global memory")
+                write!(f, "argument {argument} of kernel `{kernel}` is neither a value nor plain memory")
+            }
+            Self::Indirect { kernel } => {
+                write!(f, "kernel `{kernel}` reaches memory through pointers in other memory")
             }
             Self::Kernel { kernel, why } => write!(f, "kernel `{kernel}`: {why}"),
             Self::Alone => f.write_str("no other launch fits beside it"),

@@ -22,6 +22,8 @@ pub(crate) enum NotFused {
     Item(NotItem),
     /// The driver computes other bits where one work-item does what many do.
     Rounds(&'static str),
+    /// The driver's compiler takes too long with barriers in a fused kernel.
+    Waits,
     /// The driver's compiler does not survive functions with so many parameters.
     Arguments(usize),
     /// The compiler does not build the program with the fused kernel.
@@ -36,6 +38,9 @@ impl fmt::Display for NotFused {
             Self::Program(why) => why.fmt(f),
             Self::Item(why) => why.fmt(f),
             Self::Rounds(word) => write!(f, "the driver computes other bits for `{word}` in a fused kernel"),
+            Self::Waits => f.write_str(
+                "its work-items wait for each other, or share local memory, which takes the driver's compiler minutes",
+            ),
             Self::Arguments(count) => {
                 write!(f, "the driver's compiler crashes on functions with its {count} arguments")
             }
@@ -71,6 +76,8 @@ pub(crate) struct Item<'a> {
     pub(crate) text: &'a KernelText,
     /// Whether it may ask how its range is divided into work-groups.
     pub(crate) may_see_groups: bool,
+    /// Whether its work-items may wait for each other, or share local memory.
+    pub(crate) is_group: bool,
     /// Whether the program may touch memory by another type than that of the parameter.
     hides_types: bool,
 }
@@ -93,12 +100,16 @@ impl Kernel {
         {
             return Err(NotFused::Rounds(word));
         }
-        let count = text.each().len();
+        let count = text.each().len() + text.locals().len();
         if quirks::most_arguments_of_functions(device.caps()).is_some_and(|most| count > most) {
             return Err(NotFused::Arguments(count));
         }
-        let may_see_groups = of.source.effects(self.name()).may_see_groups;
-        Ok(Item { text, may_see_groups, hides_types: of.source.hides_types() })
+        let effects = of.source.effects(self.name());
+        let (may_see_groups, is_group) = (effects.may_see_groups, effects.may_wait);
+        if is_group && quirks::waiting_items_in_fused_kernels(device.caps()).is_none() {
+            return Err(NotFused::Waits);
+        }
+        Ok(Item { text, may_see_groups, is_group, hides_types: of.source.hides_types() })
     }
 }
 

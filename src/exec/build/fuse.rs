@@ -116,6 +116,9 @@ fn most_items(form: Form) -> u64 {
     }
 }
 
+/// The most work-groups of a launch that one work-group does in turn, if their work-items wait for each other.
+const MOST_GROUPS: u64 = 16;
+
 /// The most work-items of launches that are better in turn, where each work-item could do them on its own too: that is one more launch for
 /// the driver to divide.
 fn most_in_turn(form: Form) -> u64 {
@@ -206,7 +209,9 @@ fn fits<'a>(tables: &'a Tables, device: &Device, form: Form, node: NodeId) -> Re
     let uses = Uses::of(&tables.ir, node);
     let items = items_of(form, grid, uses.is_some())?;
     let item = kernel.item(device).map_err(of_kernel)?;
-    let (in_turn, sizes) = range_fits(form, kernel.name(), grid, item.may_see_groups, uses.is_some())?;
+    let uses = uses.filter(|_| !item.is_group);
+    let waiting = item.is_group.then(|| quirks::waiting_items_in_fused_kernels(device.caps())).flatten();
+    let (in_turn, sizes) = range_fits(form, kernel.name(), grid, (item.may_see_groups, waiting), uses.is_some())?;
     Ok(Fits { item, items, in_turn, sizes, uses })
 }
 
@@ -221,18 +226,29 @@ fn items_of(form: Form, grid: &Grid, is_own: bool) -> Result<u64, WhyNotFused> {
 type Sizes = [u32; 9];
 
 /// Returns whether the range of a launch fits in turn, and its sizes, if they do. `may_see_groups`: the kernel may ask how it is divided;
-/// `is_own`: the work-items may do the launch on their own.
+/// `waiting`: its work-items may wait for each other, and each work-group has a multiple of so many; `is_own`: the work-items may do the
+/// launch on their own.
 pub(in crate::exec) fn range_fits(
     form: Form,
     kernel: &str,
     grid: &Grid,
-    may_see_groups: bool,
+    (may_see_groups, waiting): (bool, Option<usize>),
     is_own: bool,
 ) -> Result<(bool, Option<Sizes>), WhyNotFused> {
-    let is_small = items_of(form, grid, is_own)? <= most_items(form);
+    let items = items_of(form, grid, is_own)?;
+    let is_small = items <= most_items(form);
     let divides = |local: &[usize; 3]| (0..3).all(|dim| local[dim] > 0 && grid.global[dim].is_multiple_of(local[dim]));
     if grid.local.as_ref().map_or(may_see_groups, |local| !divides(local)) {
         return Err(WhyNotFused::Divided { kernel: kernel.to_owned() });
+    }
+    if let (Some(multiple), Some(local)) = (waiting, grid.local) {
+        let group: usize = local.iter().product();
+        if !group.is_multiple_of(multiple) {
+            return Err(WhyNotFused::WorkGroup { kernel: kernel.to_owned(), items: group, multiple });
+        }
+        if items > MOST_GROUPS.saturating_mul(group as u64) {
+            return Err(WhyNotFused::Size { items });
+        }
     }
     let (all, mut sizes) = (range(grid), [0; 9]);
     let fits = |(size, of): (&usize, &mut u32)| u32::try_from(*size).map(|size| *of = size).is_ok();
@@ -304,6 +320,9 @@ impl<'a> Fusing<'a> {
         let Fits { item, items, in_turn, sizes, uses } = fits(self.tables, self.device, self.form, node)?;
         let mut needs = Vec::with_capacity(args.len());
         let mut pointers = Vec::new();
+        if args.iter().any(|arg| matches!(arg, Arg::Indirect(_))) {
+            return Err(WhyNotFused::Indirect { kernel: kernel.name().to_owned() });
+        }
         if args.len() != item.text.each().len() {
             return Err(WhyNotFused::Argument { kernel: kernel.name().to_owned(), argument: args.len() });
         }
@@ -313,6 +332,10 @@ impl<'a> Fusing<'a> {
                     let element = item.element(param).map(|element| self.number_of(element));
                     pointers.push(Pointer { to: *view, is_constant, element });
                     Need::Memory(*view)
+                }
+                (Arg::Local(size), ParamKind::Local) => {
+                    let is_local = |need: &&Need| matches!(need, Need::Local(..));
+                    Need::Local(needs.iter().filter(is_local).count() as u32, *size)
                 }
                 (Arg::Value(bytes), ParamKind::Value) => {
                     let number = self.number_of(param.type_text.clone());
@@ -339,7 +362,8 @@ impl<'a> Fusing<'a> {
             self.programs.len() - 1
         });
         let turns = self.turning.contains_key(&self.flows.of(node));
-        Ok(Piece { program, needs, shares, pointers, in_turn, each_item, turns, launch: true })
+        let group = grid.local.filter(|_| item.is_group).map(|local| local.iter().product());
+        Ok(Piece { program, needs, shares, pointers, in_turn, group, each_item, turns, launch: true })
     }
 
     /// Returns the number of a type.
@@ -431,6 +455,7 @@ impl<'a> Fusing<'a> {
             Need::Memory(_) => FusedParam::Memory,
             Need::Value(number, bytes) => FusedParam::Value(self.types[*number].clone(), bytes.len()),
             Need::Size(_) => FusedParam::Size,
+            Need::Local(..) => FusedParam::Local,
         };
         let launches = chain.launches.iter().zip(&chain.places).filter_map(|(node, places)| {
             let (kernel, args, dims, all) = self.described(*node)?;
@@ -447,14 +472,18 @@ impl<'a> Fusing<'a> {
         });
         let (params, launches) = (chain.needs.iter().map(param).collect(), launches.collect());
         let turns = self.turning.contains_key(&chain.flow());
-        // The lanes of a loop's body would have to wait for each other.
-        let lane_ends = if turns { Vec::new() } else { chain.lane_ends.clone() };
+        let lane_ends = if self.lanes(chain) > 1 { chain.lane_ends.clone() } else { Vec::new() };
         FusedKernel { params, launches, lane_ends, turns }
     }
 
-    /// Returns how many lanes of a chain run side by side.
+    /// Returns how many lanes of a chain run side by side. The lanes of a loop's body would have to wait for each other.
     fn lanes(&self, chain: &Chain) -> usize {
         if self.turning.contains_key(&chain.flow()) { 1 } else { chain.lane_ends.len() + 1 }
+    }
+
+    /// Returns how many work-items of a chain wait for each other.
+    fn group_of(&self, chain: &Chain) -> Option<usize> {
+        chain.launches.iter().find_map(|node| self.pieces[node].group)
     }
 
     /// Returns how the fused kernel of a chain is launched. None if the driver takes fewer work-items in a work-group than it has.
@@ -470,8 +499,18 @@ impl<'a> Fusing<'a> {
             Form::OneGroup => {
                 let all = chain.launches.iter().filter_map(|node| self.described(*node));
                 let items = all.map(|(.., [_, global, _])| global.iter().product::<usize>());
-                let most = kernel.facts(self.device).map_or(1, |facts| facts.max_work_group).max(1);
-                items.max().unwrap_or(1).next_power_of_two().min(most)
+                let facts = kernel.facts(self.device);
+                let most = facts.map_or(1, |facts| facts.max_work_group).max(1);
+                match self.group_of(chain) {
+                    Some(group) => {
+                        let own = facts.map_or(0, |facts| facts.local_memory as usize);
+                        let given = |need: &Need| if let Need::Local(_, size) = need { *size } else { 0 };
+                        let local = chain.needs.iter().map(given).fold(own, usize::saturating_add);
+                        let fits = group <= most && local as u64 <= self.device.caps().local_memory;
+                        fits.then_some(group)?
+                    }
+                    None => items.max().unwrap_or(1).next_power_of_two().min(most),
+                }
             }
         };
         let lanes = self.lanes(chain);

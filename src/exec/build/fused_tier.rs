@@ -232,6 +232,7 @@ fn warm_up(context: &impl InContext, device: &Device, launches: &[FusedLaunches]
     for FusedLaunches { kernel, grid, needs, turns } in launches {
         let arg = |need: &Need| match need {
             Need::Memory(_) => Arg::Memory(&mem),
+            Need::Local(_, size) => Arg::Local(*size),
             need => Arg::Value(&zeros[..need.size()]),
         };
         let none = std::iter::once(Arg::Value(&zeros[..4]));

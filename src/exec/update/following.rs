@@ -407,7 +407,7 @@ fn change(
     {
         let is_own = laid.each_item && Uses::of(&main.ir, *node).is_some();
         let name = main.ir.kernels[kernel.index()].name.as_ref();
-        let fits = fuse::range_fits(form, name, grid, launch.may_see_groups, is_own);
+        let fits = fuse::range_fits(form, name, grid, (launch.may_see_groups, launch.waiting), is_own);
         let (in_turn, _) = fits.map_err(|why| unfit(&format!("its range or promise: {why}")))?;
         let keeps_its_form = if laid.each_item { is_own } else { in_turn };
         if !keeps_its_form {
@@ -416,6 +416,10 @@ fn change(
     }
     if let Some(before) = changed.grid.as_deref().filter(|_| !laid.each_item) {
         let (old, new) = (fuse::range(before), fuse::range(grid));
+        let items = |[.., local]: &[[usize; 3]; 3]| local.iter().product::<usize>();
+        if launch.waiting.is_some() && items(&old) != items(&new) {
+            return Err(unfit("the size of work-groups whose work-items wait for each other"));
+        }
         for (at, place) in launch.range.iter().flatten().enumerate() {
             let (old, new) = (old[at / 3][at % 3], new[at / 3][at % 3]);
             let size = u32::try_from(new).map_err(|_| unfit("its range to one beyond 32 bits"))?;

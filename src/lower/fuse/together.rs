@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
-use crate::ir::{Ir, NodeId, RootId, ViewId};
+use crate::ir::{Ir, NodeId, RootId, ViewId, ViewKind};
 use crate::lower::elementwise::{self, Memory, Space, Uses};
 
 /// What a compiler knows of memory that a kernel is given.
@@ -22,10 +22,12 @@ pub(crate) const BYTES: u32 = u32::MAX;
 /// Memory of launches that are one.
 #[derive(Debug, Default)]
 pub(crate) struct Together {
-    constant: BTreeSet<RootId>,
-    written: BTreeSet<RootId>,
+    constant: Roots,
+    written: Roots,
     /// The types by which memory is touched.
     types: HashMap<Space, Vec<Typed>>,
+    /// The same, of memory that is not clgraph's: nobody knows what shares bytes with it.
+    foreign: Vec<Typed>,
     /// What work-items touch that are on their own.
     memory: Memory,
 }
@@ -36,22 +38,25 @@ impl Together {
         if !uses.is_none_or(|uses| self.memory.takes(uses)) {
             return false;
         }
-        let root = |view: &ViewId| ir.views[view.index()].root;
-        let writes = ir.accesses(node).iter().filter(|access| access.mode.writes()).map(|access| root(&access.view));
-        let writes: BTreeSet<RootId> = writes.collect();
-        let constant = pointers.iter().filter(|pointer| pointer.is_constant).map(|pointer| root(&pointer.to));
-        let constant: BTreeSet<RootId> = constant.collect();
-        if !self.written.is_disjoint(&constant) || !self.constant.is_disjoint(&writes) {
+        let writes = ir.accesses(node).iter().filter(|access| access.mode.writes());
+        let writes = Roots::of(ir, writes.map(|access| access.view));
+        let constant = Roots::of(ir, pointers.iter().filter(|pointer| pointer.is_constant).map(|pointer| pointer.to));
+        if self.written.meets(&constant) || self.constant.meets(&writes) {
             return false;
         }
         // Within a launch, types are the program's affair.
         let typed: Vec<(Space, Typed)> = pointers.iter().map(|pointer| Typed::of(ir, node, pointer)).collect();
-        let known = |space: &Space| self.types.get(space).map_or(&[][..], Vec::as_slice);
-        if !typed.iter().all(|(space, one)| known(space).iter().all(|other| one.fits(other))) {
+        let of = |space: &Space| self.types.get(space).map_or(&[][..], Vec::as_slice);
+        let fits = |(space, one): &(Space, Typed)| {
+            let fits = |other: &Typed| one.fits(other);
+            let all = || self.types.values().flatten().all(fits);
+            self.foreign.iter().all(fits) && if one.is_foreign() { all() } else { of(space).iter().all(fits) }
+        };
+        if !typed.iter().all(fits) {
             return false;
         }
         for (space, one) in typed {
-            let known = self.types.entry(space).or_default();
+            let known = if one.is_foreign() { &mut self.foreign } else { self.types.entry(space).or_default() };
             if !known.contains(&one) {
                 known.push(one);
             }
@@ -63,23 +68,62 @@ impl Together {
     }
 }
 
+/// Memory, as what it is a part of.
+#[derive(Debug, Default)]
+struct Roots {
+    known: BTreeSet<RootId>,
+    /// Whether there is memory that is not clgraph's.
+    has_foreign: bool,
+}
+
+impl Roots {
+    fn of(ir: &Ir, all: impl Iterator<Item = ViewId>) -> Self {
+        let mut roots = Self::default();
+        for view in all {
+            let view = &ir.views[view.index()];
+            roots.has_foreign |= view.kind == ViewKind::Foreign;
+            roots.known.insert(view.root);
+        }
+        roots
+    }
+
+    /// Whether some bytes may be in both.
+    fn meets(&self, other: &Self) -> bool {
+        let is_some = |one: &Self, other: &Self| one.has_foreign && !other.known.is_empty();
+        is_some(self, other) || is_some(other, self) || !self.known.is_disjoint(&other.known)
+    }
+
+    fn extend(&mut self, other: Self) {
+        self.known.extend(other.known);
+        self.has_foreign |= other.has_foreign;
+    }
+}
+
 /// The type by which a launch touches a part of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Typed {
-    bytes: Range<usize>,
+    /// None if it may be any memory.
+    bytes: Option<Range<usize>>,
     element: Option<u32>,
     writes: bool,
 }
 
 impl Typed {
     fn of(ir: &Ir, node: NodeId, pointer: &Pointer<ViewId>) -> (Space, Self) {
-        let (space, bytes) = elementwise::place(&ir.views[pointer.to.index()]);
+        let view = &ir.views[pointer.to.index()];
+        let (space, bytes) = elementwise::place(view);
+        let bytes = Some(bytes).filter(|_| view.kind != ViewKind::Foreign);
         let writes = ir.accesses(node).iter().any(|access| access.view == pointer.to && access.mode.writes());
         (space, Self { bytes, element: pointer.element, writes })
     }
 
+    fn is_foreign(&self) -> bool {
+        self.bytes.is_none()
+    }
+
     fn is_apart(&self, other: &Self) -> bool {
-        self.bytes.end <= other.bytes.start || other.bytes.end <= self.bytes.start
+        let (Some(one), Some(other)) = (&self.bytes, &other.bytes) else { return false };
+        one.end <= other.start || other.end <= one.start
     }
 
     /// Returns whether one kernel may do both. Compilers take it that accesses by different types are not to the same bytes: so they may
@@ -102,11 +146,12 @@ pub(crate) fn writes_otherwise(
     is_word: impl Fn(u32) -> bool,
 ) -> bool {
     let (space, place) = elementwise::place(&ir.views[view.index()]);
-    let word = Typed { bytes: place.start + bytes.start..place.start + bytes.end, element: None, writes: false };
+    let word = Some(place.start + bytes.start..place.start + bytes.end);
+    let word = Typed { bytes: word, element: None, writes: false };
     pointers.iter().any(|pointer| {
         let (of, typed) = Typed::of(ir, node, pointer);
         let is_same = ir.views[pointer.to.index()].is_sub_buffer() == ir.views[view.index()].is_sub_buffer();
-        let is_seen = is_same && typed.element.is_some_and(&is_word);
-        of == space && typed.writes && !word.is_apart(&typed) && !is_seen
+        let is_seen = (is_same || typed.is_foreign()) && typed.element.is_some_and(&is_word);
+        (of == space || typed.is_foreign()) && typed.writes && !word.is_apart(&typed) && !is_seen
     })
 }

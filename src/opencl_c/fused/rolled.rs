@@ -100,7 +100,7 @@ impl Table {
 /// Returns the bytes of an argument.
 fn size(kind: &FusedParam) -> usize {
     match kind {
-        FusedParam::Memory => 8,
+        FusedParam::Memory | FusedParam::Local => 8,
         FusedParam::Value(_, bytes) => *bytes,
         FusedParam::Size => 4,
     }
@@ -266,7 +266,8 @@ impl<'a> Search<'a> {
                     Place::Same(first)
                 } else {
                     let kind = self.kind(&first);
-                    if column.iter().any(|arg| self.kind(arg) != kind) {
+                    // There are no tables of local memory.
+                    if *kind == FusedParam::Local || column.iter().any(|arg| self.kind(arg) != kind) {
                         return None;
                     }
                     table(&mut tables, &mut all, kind, column)

@@ -119,7 +119,7 @@ fn unrolled_loops_are_the_launches() {
         launches += kernel.launches.len();
         lines += rolled.parts().map(|part| if let Part::Loop(of) = part { of.args.len() } else { 1 }).sum::<usize>();
         let size = |table: &Table| match &table.kind {
-            FusedParam::Memory => 8,
+            FusedParam::Memory | FusedParam::Local => 8,
             FusedParam::Value(_, bytes) => *bytes,
             FusedParam::Size => 4,
         };

@@ -5,10 +5,13 @@ use std::fmt;
 use std::ops::Range;
 
 use super::later::is_variable;
+use super::local::LocalText;
 use super::{Piece, Reader, Shape, Source, waits};
 use crate::opencl_c::tokens::{Token, TokenKind, plain_directive};
 use crate::opencl_c::unreadable::Unreadable;
-use crate::opencl_c::words::{ATTRIBUTES, BUILDS, HINTS, IDS, LOCAL, OF_KERNELS, PLACES, QUALIFIERS, is_type, is_word};
+use crate::opencl_c::words::{
+    ATTRIBUTES, BARRIERS, BUILDS, HERE, HINTS, IDS, LOCAL, OF_KERNELS, PLACES, QUALIFIERS, is_type, is_word,
+};
 
 /// How a kernel is declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub(crate) struct KernelText {
     pub(in crate::opencl_c) body: Range<usize>,
     /// Whether the body has an operator, type or function that takes low bits of a number.
     pub(super) takes_low_bits: bool,
+    /// Its local variables, or why they are not known.
+    locals: Result<Vec<LocalText>, NotItem>,
     /// Why the body cannot be written elsewhere.
     moves: Result<(), NotItem>,
 }
@@ -51,7 +56,9 @@ pub(crate) enum ParamKind {
     Global { is_constant: bool },
     /// A number, vector or struct, or something that a name hides.
     Value,
-    /// Constant or local memory, or an address of another kind.
+    /// An address in local memory.
+    Local,
+    /// Constant memory, or an address of another kind.
     Other,
 }
 
@@ -59,8 +66,10 @@ pub(crate) enum ParamKind {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum NotItem {
     Unreadable(Unreadable),
-    /// Work-items wait for others of their group, or share memory with them.
+    /// Work-items wait for others of their group, or share memory with them, in a way that a fused kernel does not do.
     Waits,
+    /// A local variable is declared in a way that is not read.
+    Local(String),
     /// It has a function whose result, or whose effect, depends on the order of work-items.
     Order(String),
     /// A function that it calls asks for ids.
@@ -96,6 +105,7 @@ impl fmt::Display for NotItem {
         match self {
             Self::Unreadable(why) => write!(f, "clgraph cannot read the program: {why}"),
             Self::Waits => f.write_str("its work-items wait for each other, or share local memory"),
+            Self::Local(name) => write!(f, "clgraph does not read how its local variable `{name}` is declared or used"),
             Self::Order(word) => write!(f, "what `{word}` does depends on the order of work-items"),
             Self::Helper(name) => write!(f, "function `{name}`, which it calls, asks for the ids of the work-item"),
             Self::Place(word) => write!(f, "`{word}` means something else at another place"),
@@ -117,6 +127,11 @@ impl KernelText {
         &self.each
     }
 
+    /// Returns its local variables.
+    pub(crate) fn locals(&self) -> &[LocalText] {
+        self.locals.as_deref().unwrap_or_default()
+    }
+
     /// The body cannot be written elsewhere.
     pub(super) fn stays(&mut self, why: NotItem) {
         self.moves = self.moves.clone().and(Err(why));
@@ -136,7 +151,11 @@ impl Source {
         let mut seen = BTreeSet::new();
         while let Some((of, helper)) = open.pop() {
             for word in self.words.get(of).into_iter().flatten() {
-                if waits(word) || LOCAL.contains(&word.as_str()) {
+                let is_function = of == name || self.functions.contains(of);
+                if !(BARRIERS.contains(&word.as_str()) && helper.is_none())
+                    && !(HERE.contains(&word.as_str()) && is_function)
+                    && (waits(word) || LOCAL.contains(&word.as_str()))
+                {
                     return Err(NotItem::Waits);
                 }
                 let is_order = |part: &&str| word.contains(*part) && !word.starts_with('.');
@@ -163,6 +182,7 @@ impl Source {
                 }
             }
         }
+        text.locals.as_ref().map_err(Clone::clone)?;
         Ok(text)
     }
 
@@ -269,8 +289,18 @@ impl<'a> Reader<'a> {
             free.extend(types.flat_map(|word| self.reached(word)));
             self.places.free.push((own_name.to_owned(), place.clone(), free));
         });
+        let locals = self.locals(body, &names);
         let takes_low_bits = self.takes_low_bits(body) || self.takes_low_bits(inside);
-        Ok(KernelText { attributes: attributes.join(" "), params, names, each, body: place, takes_low_bits, moves })
+        Ok(KernelText {
+            attributes: attributes.join(" "),
+            params,
+            names,
+            each,
+            body: place,
+            takes_low_bits,
+            locals,
+            moves,
+        })
     }
 
     fn param(&self, tokens: &[Token], type_text: String) -> ParamText {
@@ -294,6 +324,8 @@ impl<'a> Reader<'a> {
             let is_hidden = !words.iter().filter(|word| Some(**word) != own_name).all(is_plain);
             let is_constant = (has(&["const", "__const"]) || is_hidden) && has(&RESTRICT);
             ParamKind::Global { is_constant }
+        } else if is_pointer && has(&HERE) && !has(&["global", "__global", "constant", "__constant"]) {
+            ParamKind::Local
         } else {
             ParamKind::Other
         };

@@ -10,6 +10,7 @@ use crate::ir::{NodeId, Span};
 use crate::lower::{Chain, Chains, Pointer};
 use crate::opencl_c::fused::{Form, FusedArg, FusedLaunch};
 use crate::opencl_c::source::ParamKind;
+use crate::quirks;
 
 /// Where the nodes of a graph are after launches were fused, for updates.
 #[derive(Default)]
@@ -56,6 +57,8 @@ pub(in crate::exec) struct LaidLaunch {
     pub(in crate::exec) pointers: SmallVec<[Pointer<u32>; 4]>,
     /// Whether the kernel may ask how its range is divided.
     pub(in crate::exec) may_see_groups: bool,
+    /// If its work-items may wait for each other, what the work-items of a work-group are a multiple of. Work-groups keep their size.
+    pub(in crate::exec) waiting: Option<usize>,
     /// Whether it is a fill or a copy.
     pub(in crate::exec) is_transfer: bool,
 }
@@ -104,7 +107,7 @@ impl Fusing<'_> {
             // Arguments of launches are parameters.
             FusedArg::Number(_) => 0,
         };
-        let (mut pointers, mut may_see_groups) = (SmallVec::new(), true);
+        let (mut pointers, mut may_see_groups, mut waiting) = (SmallVec::new(), true, None);
         let is_transfer = self.kernel_of(node).is_none();
         if let Some(transfer) = Transfer::of(self.tables, node) {
             let of = transfer.pointers();
@@ -122,7 +125,9 @@ impl Fusing<'_> {
                 Some(Pointer { to, is_constant, element })
             }));
             may_see_groups = item.may_see_groups;
+            waiting = item.is_group.then(|| quirks::waiting_items_in_fused_kernels(self.device.caps())).flatten();
         }
-        LaidLaunch { node, args: args.iter().map(param).collect(), range, pointers, may_see_groups, is_transfer }
+        let args = args.iter().map(param).collect();
+        LaidLaunch { node, args, range, pointers, may_see_groups, waiting, is_transfer }
     }
 }

@@ -1,0 +1,110 @@
+//! Kernels whose work-items wait for each other, or share local memory, in a fused kernel.
+//!
+//! A work-group of the fused kernel has as many work-items as one of the launch. It does the work-groups of the launch one after the
+//! other. The kernel's local variables are the fused kernel's, and parameters of the functions:
+//!
+//! ```text
+//! void clgraph_fuse_item_sum(global float *a, local float tile[64], const uint clgraph_fuse_x, ..) { .. barrier(CLK_LOCAL_MEM_FENCE); .. }
+//! void clgraph_fuse_run1_sum(global float *a, local float tile[64], const uint clgraph_fuse_dims, ..) {
+//!     for (uint clgraph_fuse_g = 0; clgraph_fuse_g < ..; ++clgraph_fuse_g) {
+//!         clgraph_fuse_item_sum(a, tile, ..);
+//!         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+//!     }
+//! }
+//! kernel void clgraph_fused_0(global void *clgraph_fuse_a0, ..) {
+//!     local float clgraph_fuse_local_sum_tile[64];
+//!     clgraph_fuse_run1_sum(clgraph_fuse_a0, clgraph_fuse_local_sum_tile, 1, ..);
+//! }
+//! ```
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use super::super::source::LocalText;
+use super::RANGE_NAMES;
+
+/// Returns the body of a kernel, in which nothing declares a local variable. `at` is where it is in the source.
+pub(super) fn body<'a>(text: &'a str, at: usize, locals: &[LocalText]) -> Cow<'a, str> {
+    let mut body = Cow::Borrowed(text);
+    for local in locals {
+        let place = local.at.start - at..local.at.end - at;
+        // Lines stay where they are.
+        let blank = text[place.clone()].replace(|c: char| c != '\n', " ");
+        body.to_mut().replace_range(place, &blank);
+    }
+    body
+}
+
+/// Returns the parameters for local variables, each with a comma behind it.
+pub(super) fn params(locals: &[LocalText]) -> String {
+    let param = |local: &LocalText| match local.dims.as_str() {
+        "" => format!("local {} *clgraph_fuse_local_{}, ", local.type_text, local.name),
+        dims => format!("local {} {}{dims}, ", local.type_text, local.name),
+    };
+    locals.iter().map(param).collect()
+}
+
+/// Returns the names of these parameters, each with a comma behind it.
+pub(super) fn names(locals: &[LocalText]) -> String {
+    let name = |local: &LocalText| match local.dims.as_str() {
+        "" => format!("clgraph_fuse_local_{}, ", local.name),
+        _ => format!("{}, ", local.name),
+    };
+    locals.iter().map(name).collect()
+}
+
+/// Writes that the names of local variables that are no arrays mean what the parameters point to, or that they do so no more.
+pub(super) fn write_macros(all: &mut String, locals: &[LocalText], begins: bool) {
+    for LocalText { name, .. } in locals.iter().filter(|local| local.dims.is_empty()) {
+        // Writing to a string never fails.
+        let _ = match begins {
+            true => writeln!(all, "#define {name} (*clgraph_fuse_local_{name})"),
+            false => writeln!(all, "#undef {name}"),
+        };
+    }
+}
+
+/// Declares the local variables of a kernel in a fused kernel.
+pub(super) fn declare(all: &mut String, kernel: &str, locals: &[LocalText]) {
+    for LocalText { type_text, name, dims, .. } in locals {
+        let _ = writeln!(all, "    local {type_text} clgraph_fuse_local_{kernel}_{name}{dims};");
+    }
+}
+
+/// Returns the arguments that are the local variables of a kernel.
+pub(super) fn args<'a>(kernel: &'a str, locals: &'a [LocalText]) -> impl Iterator<Item = String> + 'a {
+    locals.iter().map(move |LocalText { name, dims, .. }| {
+        let address = if dims.is_empty() { "&" } else { "" };
+        format!("{address}clgraph_fuse_local_{kernel}_{name}")
+    })
+}
+
+/// Writes the body of the function that runs all work-groups of a launch. `names` are the arguments of its work-items.
+pub(super) fn write_run(all: &mut String, name: &str, names: &str, is_line: bool) {
+    let (groups, ids) = if is_line {
+        (
+            "clgraph_fuse_n0 / clgraph_fuse_l0",
+            "clgraph_fuse_o0 + clgraph_fuse_g * clgraph_fuse_l0 + clgraph_fuse_v, 0, 0",
+        )
+    } else {
+        (
+            "clgraph_fuse_w * clgraph_fuse_h * (clgraph_fuse_n2 / clgraph_fuse_l2)",
+            "\n            clgraph_fuse_o0 + clgraph_fuse_g % clgraph_fuse_w * clgraph_fuse_l0 + clgraph_fuse_v % clgraph_fuse_l0, \
+             \n            clgraph_fuse_o1 + clgraph_fuse_g / clgraph_fuse_w % clgraph_fuse_h * clgraph_fuse_l1 \
+             + clgraph_fuse_v / clgraph_fuse_l0 % clgraph_fuse_l1, \
+             \n            clgraph_fuse_o2 + clgraph_fuse_g / (clgraph_fuse_w * clgraph_fuse_h) * clgraph_fuse_l2 \
+             + clgraph_fuse_v / (clgraph_fuse_l0 * clgraph_fuse_l1)",
+        )
+    };
+    all.push_str("    const uint clgraph_fuse_v = (uint)get_local_id(0);\n");
+    if !is_line {
+        all.push_str("    const uint clgraph_fuse_w = clgraph_fuse_n0 / clgraph_fuse_l0;\n");
+        all.push_str("    const uint clgraph_fuse_h = clgraph_fuse_n1 / clgraph_fuse_l1;\n");
+    }
+    let _ = writeln!(
+        all,
+        "    for (uint clgraph_fuse_g = 0; clgraph_fuse_g < {groups}; ++clgraph_fuse_g) {{\n        \
+         clgraph_fuse_item_{name}({names}{ids}, {RANGE_NAMES});\n        \
+         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);\n    }}\n}}"
+    );
+}

@@ -1,0 +1,73 @@
+//! Functions that run all work-items of a launch.
+
+use std::fmt::Write;
+
+use super::{Dialect, Form, Function, RANGE, RANGE_NAMES, Run, group, listed};
+
+/// Keeps a compiler from vectorizing the loop that follows.
+pub(super) const SCALAR: &str = "#pragma clang loop vectorize(disable) interleave(disable)";
+
+/// Writes the function that runs all work-items of a launch.
+pub(super) fn write_run(
+    all: &mut String,
+    name: &str,
+    function: &Function<'_>,
+    dialect: Dialect,
+    (is_line, run): (bool, Run),
+) {
+    let locals = function.locals;
+    let (params, names) =
+        (listed(function.params) + &group::params(locals), listed(&function.names) + &group::names(locals));
+    let attribute = if run == Run::Line { "__attribute__((noinline)) " } else { "" };
+    let _ = writeln!(all, "{attribute}void {}({params}{RANGE}) {{", run.name(name, is_line));
+    if function.is_group {
+        return group::write_run(all, name, &names, is_line);
+    }
+    let body = match (dialect.form, is_line) {
+        (Form::OneItem, true) => {
+            "for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)\n        \
+             CALL(clgraph_fuse_x, 0, 0)"
+        }
+        (Form::OneItem, false) => {
+            "for (uint clgraph_fuse_z = clgraph_fuse_o2; clgraph_fuse_z < clgraph_fuse_o2 + clgraph_fuse_n2; ++clgraph_fuse_z)\n    \
+             for (uint clgraph_fuse_y = clgraph_fuse_o1; clgraph_fuse_y < clgraph_fuse_o1 + clgraph_fuse_n1; ++clgraph_fuse_y)\n    \
+             for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)\n        \
+             CALL(clgraph_fuse_x, clgraph_fuse_y, clgraph_fuse_z)"
+        }
+        (Form::OneGroup, true) => {
+            "for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0; \
+             clgraph_fuse_v += (uint)get_local_size(0))\n        CALL(clgraph_fuse_o0 + clgraph_fuse_v, 0, 0)"
+        }
+        (Form::OneGroup, false) => {
+            "for (uint clgraph_fuse_v = (uint)get_local_id(0); \
+             clgraph_fuse_v < clgraph_fuse_n0 * clgraph_fuse_n1 * clgraph_fuse_n2; \
+             clgraph_fuse_v += (uint)get_local_size(0))\n        \
+             CALL(clgraph_fuse_o0 + clgraph_fuse_v % clgraph_fuse_n0, \
+             clgraph_fuse_o1 + clgraph_fuse_v / clgraph_fuse_n0 % clgraph_fuse_n1, \
+             clgraph_fuse_o2 + clgraph_fuse_v / (clgraph_fuse_n0 * clgraph_fuse_n1))"
+        }
+    };
+    // Such a compiler is wrong only where it knows where a loop begins.
+    let hides_begin = dialect.form == Form::OneItem && !dialect.vectorizes;
+    let body = if hides_begin { body.replace("clgraph_fuse_o", "clgraph_fuse_b") } else { body.to_owned() };
+    if hides_begin {
+        for dim in 0..if is_line { 1 } else { 3 } {
+            let _ = writeln!(
+                all,
+                "    volatile uint clgraph_fuse_v{dim} = clgraph_fuse_o{dim};\n    const uint clgraph_fuse_b{dim} = clgraph_fuse_v{dim};"
+            );
+        }
+    }
+    let (before, ids) = body.split_once("CALL(").unwrap_or((&body, ")"));
+    let ids = ids.strip_suffix(')').unwrap_or(ids);
+    let is_scalar = hides_begin && !function.wraps_no_index;
+    let before = match before.split_once("for (") {
+        Some(_) if is_scalar => {
+            let loops =
+                before.split("for (").skip(1).map(|rest| format!("{SCALAR}\n    for ({}", rest.trim_end_matches(' ')));
+            loops.collect::<String>() + "        "
+        }
+        _ => format!("    {before}"),
+    };
+    let _ = writeln!(all, "{before}clgraph_fuse_item_{name}({names}{ids}, {RANGE_NAMES});\n}}");
+}

@@ -1,0 +1,177 @@
+//! Kernels whose work-items wait for each other or share local memory: which can be functions, and what is written of them.
+
+use expect_test::expect;
+
+use super::fused::{Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, fused};
+use super::source::{NotItem, Source};
+
+fn item(text: &str) -> Result<Vec<(String, String, String)>, NotItem> {
+    let source = Source::read(text, "").unwrap();
+    let of = source.item("f")?.locals().iter();
+    Ok(of.map(|local| (local.type_text.clone(), local.name.clone(), local.dims.clone())).collect())
+}
+
+/// Rule Z3
+#[test]
+fn local_variables_are_read_or_refused() {
+    let one = |type_text: &str, name: &str, dims: &str| (type_text.to_owned(), name.to_owned(), dims.to_owned());
+    let of = |body: &str| format!("#define N 8\n#define T float\nkernel void f(global float *a) {{ {body} }}");
+    let read = [
+        (of("local float t[N];"), vec![one("float", "t", "[N ]")]),
+        (of("__local T t[2 * N][N + 1], u;"), vec![one("T", "t", "[2*N ][N +1]"), one("T", "u", "")]),
+        (of("a[0] = 1; local volatile unsigned int n; if (a[1]) n = 1;"), vec![one("volatile unsigned int", "n", "")]),
+        (of("for (int i = 0; i < 3; i++) { a[i] = 1; } local float4 v; v.x = 1;"), vec![one("float4", "v", "")]),
+        (of("local float t[N]; local float *p = t; a[0] = p[1] + *(local float *)p;"), vec![one("float", "t", "[N ]")]),
+        (
+            of("local float t[N]; float *t2 = a; barrier(CLK_LOCAL_MEM_FENCE); a[0] = (t)[1];"),
+            vec![one("float", "t", "[N ]")],
+        ),
+        (of("barrier(CLK_GLOBAL_MEM_FENCE);"), vec![]),
+        (
+            "#define SYNC work_group_barrier(CLK_LOCAL_MEM_FENCE)\nkernel void f(local float *t) { SYNC; }".to_owned(),
+            vec![],
+        ),
+        (
+            "void h(local float *p) { p[0] = 1; } kernel void f(local float *t) { h(t + get_local_id(0)); }".to_owned(),
+            vec![],
+        ),
+    ];
+    for (text, locals) in &read {
+        assert_eq!(item(text).as_ref(), Ok(locals), "{text}");
+    }
+    let local = |name: &str| NotItem::Local(name.to_owned());
+    let refused = [
+        // Where it is, and how it is declared.
+        (of("{ local float t[N]; t[0] = 1; }"), local("t")),
+        (of("\n#ifdef N\nlocal float t[N];\n#endif\n"), local("t")),
+        (of("\n#ifdef N\nlocal float t[4]\n#else\nlocal float t[8]\n#endif\n;"), local("t")),
+        (of("local float *p, t;"), local("p")),
+        (of("local float (*p)[4] = 0;"), local("p")),
+        (of("float local *local p;"), local("p")),
+        (of("local float t[N] __attribute__((aligned(16)));"), local("t")),
+        (of("local float t = 1;"), local("t")),
+        (of("local mine t;"), local("mine")),
+        (of("local struct { int x; } t;"), local("x")),
+        (of("enum { M = 4 }; local float t[M];"), local("t")),
+        (of("const int m = 4; local float t[m];"), local("t")),
+        (of("local float t[sizeof(int)];"), local("t")),
+        (of("local float a[4];"), local("a")),
+        (of("local float N[4];"), local("N")),
+        (of("local float t[4], t[4];"), local("t")),
+        // What it is where it is a parameter.
+        (of("local float t[N]; a[0] = sizeof(t);"), local("t")),
+        (of("local float t[N]; a[0] = (long)&t;"), local("t")),
+        (
+            "#define ALL sizeof\nkernel void f(global float *a) { local float t[4]; a[0] = ALL(t); }".to_owned(),
+            local("t"),
+        ),
+        ("#define T t\nkernel void f(global float *a) { local float t[4]; a[0] = T[1]; }".to_owned(), local("t")),
+        // What it is where it is a macro.
+        (of("local int t; { int t; t = 1; }"), local("t")),
+        (of("local int t; { int u, t; t = 1; }"), local("t")),
+        (of("local int t; { int *t; t = 0; }"), local("t")),
+        (of("local int t; { int (t); t = 0; }"), local("t")),
+        (of("local int t; { struct { int y; } t; t.y = 0; }"), local("t")),
+        (of("local int t; t = s.t;"), local("t")),
+        (of("local int t; t = p->t;"), local("t")),
+        ("#define T t\nkernel void f(global float *a) { local int t; { int T; T = 1; } }".to_owned(), local("t")),
+        // Functions.
+        ("void h() { barrier(1); } kernel void f() { h(); }".to_owned(), NotItem::Waits),
+        ("typedef local float *p; kernel void f(global float *a) { p t; }".to_owned(), NotItem::Waits),
+        ("kernel void h() { local int t; t = 1; } kernel void f() { h(); }".to_owned(), NotItem::Waits),
+        (of("a[0] = work_group_reduce_add(a[0]);"), NotItem::Waits),
+        (of("local float t[N]; wait_group_events(1, 0);"), NotItem::Waits),
+        (of("local int t[N]; atomic_inc(t);"), NotItem::Order("atomic_inc".to_owned())),
+    ];
+    for (text, why) in &refused {
+        assert_eq!(item(text).as_ref(), Err(why), "{text}");
+    }
+}
+
+/// Rule Z1
+#[test]
+fn a_group_does_the_groups_of_a_launch_in_turn() {
+    let text = "kernel void f(global float *a, local int *given) {\n    local float tile[4][5];\n    local int\n        n;\n    \
+                if (get_local_id(0) == 0) n = 1;\n    barrier(CLK_LOCAL_MEM_FENCE);\n    tile[0][1] = given[n];\n}\n\
+                kernel void g(global float *a) { a[get_global_id(0)] = 1; }\n";
+    let source = Source::read(text, "").unwrap();
+    let number = FusedArg::Number;
+    let launch = |kernel: &str, args: &[usize], dims| FusedLaunch {
+        kernel: kernel.to_owned(),
+        args: args.iter().map(|at| FusedArg::Param(*at)).collect(),
+        dims,
+        range: [[number(0); 3], [FusedArg::Param(2), number(1), number(1)], [number(4), number(1), number(1)]],
+    };
+    let mut launches = vec![launch("f", &[0, 1], 1), launch("g", &[0], 1), launch("f", &[0, 1], 2)];
+    launches.extend(vec![launch("f", &[0, 1], 1); 4]);
+    let params = vec![FusedParam::Memory, FusedParam::Local, FusedParam::Size];
+    let dialect = Dialect { form: Form::OneGroup, size_beyond: 1, vectorizes: true };
+    let kernel = FusedKernel { params, launches, lane_ends: Vec::new(), turns: false };
+    let all = fused(text, &source, dialect, &[kernel], true);
+    let (_, own) = all.split_once("#define get_num_groups(d)").unwrap();
+    let (_, own) = own.split_once('\n').unwrap();
+    let undefined = |line: &&str| !line.starts_with("#undef get_");
+    let own: Vec<&str> = own.lines().filter(undefined).collect();
+    let short = own.join("\n").replace(super::fused::RANGE, "RANGE").replace(super::fused::RANGE_NAMES, "RANGE");
+    expect![[r#"
+        #define n (*clgraph_fuse_local_n)
+        void clgraph_fuse_item_f(global float * a , local int * given, local float tile[4][5], local int *clgraph_fuse_local_n, const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z, RANGE) {
+                           
+             
+          
+            if (get_local_id(0) == 0) n = 1;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            tile[0][1] = given[n];
+        }
+        #undef n
+        void clgraph_fuse_item_g(global float * a, const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z, RANGE) { a[get_global_id(0)] = 1; }
+        __attribute__((noinline)) void clgraph_fuse_run3_f(global float * a , local int * given, local float tile[4][5], local int *clgraph_fuse_local_n, RANGE) {
+            const uint clgraph_fuse_v = (uint)get_local_id(0);
+            const uint clgraph_fuse_w = clgraph_fuse_n0 / clgraph_fuse_l0;
+            const uint clgraph_fuse_h = clgraph_fuse_n1 / clgraph_fuse_l1;
+            for (uint clgraph_fuse_g = 0; clgraph_fuse_g < clgraph_fuse_w * clgraph_fuse_h * (clgraph_fuse_n2 / clgraph_fuse_l2); ++clgraph_fuse_g) {
+                clgraph_fuse_item_f(a, given, tile, clgraph_fuse_local_n, 
+                    clgraph_fuse_o0 + clgraph_fuse_g % clgraph_fuse_w * clgraph_fuse_l0 + clgraph_fuse_v % clgraph_fuse_l0, 
+                    clgraph_fuse_o1 + clgraph_fuse_g / clgraph_fuse_w % clgraph_fuse_h * clgraph_fuse_l1 + clgraph_fuse_v / clgraph_fuse_l0 % clgraph_fuse_l1, 
+                    clgraph_fuse_o2 + clgraph_fuse_g / (clgraph_fuse_w * clgraph_fuse_h) * clgraph_fuse_l2 + clgraph_fuse_v / (clgraph_fuse_l0 * clgraph_fuse_l1), RANGE);
+                barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+            }
+        }
+        __attribute__((noinline)) void clgraph_fuse_run1_f(global float * a , local int * given, local float tile[4][5], local int *clgraph_fuse_local_n, RANGE) {
+            const uint clgraph_fuse_v = (uint)get_local_id(0);
+            for (uint clgraph_fuse_g = 0; clgraph_fuse_g < clgraph_fuse_n0 / clgraph_fuse_l0; ++clgraph_fuse_g) {
+                clgraph_fuse_item_f(a, given, tile, clgraph_fuse_local_n, clgraph_fuse_o0 + clgraph_fuse_g * clgraph_fuse_l0 + clgraph_fuse_v, 0, 0, RANGE);
+                barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+            }
+        }
+        void clgraph_fuse_turn1_f(global float * a , local int * given, local float tile[4][5], local int *clgraph_fuse_local_n, RANGE) {
+            const uint clgraph_fuse_v = (uint)get_local_id(0);
+            for (uint clgraph_fuse_g = 0; clgraph_fuse_g < clgraph_fuse_n0 / clgraph_fuse_l0; ++clgraph_fuse_g) {
+                clgraph_fuse_item_f(a, given, tile, clgraph_fuse_local_n, clgraph_fuse_o0 + clgraph_fuse_g * clgraph_fuse_l0 + clgraph_fuse_v, 0, 0, RANGE);
+                barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+            }
+        }
+        __attribute__((noinline)) void clgraph_fuse_run1_g(global float * a, RANGE) {
+            for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0; clgraph_fuse_v += (uint)get_local_size(0))
+                clgraph_fuse_item_g(a, clgraph_fuse_o0 + clgraph_fuse_v, 0, 0, RANGE);
+        }
+        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, local void *clgraph_fuse_a1, const uint clgraph_fuse_a2, const uint clgraph_fuse_go) {
+            if (clgraph_fuse_go == 0) return;
+            local float clgraph_fuse_local_f_tile[4][5];
+            local int clgraph_fuse_local_f_n;
+            clgraph_fuse_run1_f(clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_local_f_tile, &clgraph_fuse_local_f_n, 1, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);
+            clgraph_fuse_run1_g(clgraph_fuse_a0, 1, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);
+            barrier(CLK_GLOBAL_MEM_FENCE);
+            clgraph_fuse_run3_f(clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_local_f_tile, &clgraph_fuse_local_f_n, 2, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);
+            for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 4; ++clgraph_fuse_turn) {
+                clgraph_fuse_turn1_f(clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_local_f_tile, &clgraph_fuse_local_f_n, 1, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);
+            }
+        }"#]].assert_eq(&short);
+    let tokens = super::tokens::split(&short).unwrap();
+    let words = tokens.iter().filter(|token| token.kind == super::tokens::TokenKind::Word);
+    for word in words.map(|token| &short[token.at.clone()]) {
+        let is_own = word.starts_with("clgraph_fuse");
+        let is_of_source = ["a", "given", "tile", "n", "float", "int", "RANGE", "define", "undef"].contains(&word);
+        assert!(is_own || is_of_source || super::words::is_keyword(word), "{word}");
+    }
+}

@@ -1,0 +1,201 @@
+//! Local variables of kernels. A fused kernel declares them itself, because functions may not have any.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::{NotItem, Piece, Reader};
+use crate::opencl_c::tokens::{Token, TokenKind, plain_directive};
+use crate::opencl_c::words::{HERE, QUALIFIERS, is_type};
+
+/// A local variable of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LocalText {
+    /// Its type, without the word for local memory.
+    pub(in crate::opencl_c) type_text: String,
+    pub(in crate::opencl_c) name: String,
+    /// Its dimensions, with brackets. Empty if it is no array.
+    pub(in crate::opencl_c) dims: String,
+    /// The bytes of the source that declare it, with the semicolon. Variables that are declared together have the same.
+    pub(in crate::opencl_c) at: Range<usize>,
+}
+
+/// Words before the name of a local variable that are no type.
+const PLAIN: [&str; 3] = ["const", "volatile", "struct"];
+
+impl Reader<'_> {
+    /// Reads the local variables of a kernel's body. A pointer to local memory is none.
+    pub(super) fn locals(&self, body: &[Token], params: &[String]) -> Result<Vec<LocalText>, NotItem> {
+        let mut all: Vec<LocalText> = Vec::new();
+        // Where the statement begins, and how much is open.
+        let (mut begin, mut depth, mut conditions) = (0, 0_usize, 0_usize);
+        let mut at = 0;
+        while let Some(token) = body.get(at) {
+            match token.kind {
+                TokenKind::Mark(b'{' | b'(' | b'[') => depth += 1,
+                TokenKind::Mark(b'}' | b')' | b']') => depth = depth.saturating_sub(1),
+                TokenKind::Directive => {
+                    let plain = plain_directive(&self.text[token.at.clone()]);
+                    let line = plain.trim_start_matches('#').trim_start();
+                    conditions += usize::from(line.starts_with("if"));
+                    conditions = conditions.saturating_sub(usize::from(line.starts_with("endif")));
+                }
+                _ => {}
+            }
+            let ends = matches!(token.kind, TokenKind::Mark(b'{' | b'}' | b';') | TokenKind::Directive);
+            if self.word(token).is_some_and(|word| HERE.contains(&word)) && !self.is_of_pointer(body, at) {
+                let end = body[at..].iter().position(|token| token.kind == TokenKind::Mark(b';'));
+                let found = end.filter(|_| depth == 1 && conditions == 0).map(|end| at + end);
+                let declared = found.and_then(|end| self.declared_local(&body[begin..=end], params, &all));
+                let (Some(end), Some(declared)) = (found, declared) else {
+                    let name = body[at..]
+                        .iter()
+                        .filter_map(|token| self.word(token))
+                        .find(|word| !HERE.contains(word) && !is_type(word) && !PLAIN.contains(word));
+                    return Err(NotItem::Local(name.unwrap_or("local").to_owned()));
+                };
+                all.extend(declared);
+                (at, begin) = (end + 1, end + 1);
+                continue;
+            }
+            at += 1;
+            if ends {
+                begin = at;
+            }
+        }
+        match all.iter().find(|local| !self.is_plainly_used(body, local)) {
+            Some(local) => Err(NotItem::Local(local.name.clone())),
+            None => Ok(all),
+        }
+    }
+
+    /// Whether a word for local memory says what a pointer points to: of one pointer, or in a cast.
+    fn is_of_pointer(&self, body: &[Token], at: usize) -> bool {
+        let is_plain = |token: &&Token| token.kind == TokenKind::Word;
+        let mut after = body[at + 1..].iter().skip_while(is_plain);
+        if after.next().is_none_or(|token| token.kind != TokenKind::Mark(b'*')) {
+            return false;
+        }
+        // In `local float *a, b;` the second one is a local variable.
+        let mut depth = 0;
+        for token in after {
+            match token.kind {
+                TokenKind::Mark(b'(' | b'[' | b'{') => depth += 1,
+                TokenKind::Mark(b')' | b']' | b'}') if depth == 0 => return true,
+                TokenKind::Mark(b')' | b']' | b'}') => depth -= 1,
+                TokenKind::Mark(b';' | b'=') if depth == 0 => return true,
+                TokenKind::Mark(b',') if depth == 0 => return false,
+                // The pointer itself is local.
+                TokenKind::Word if depth == 0 && self.word(token).is_some_and(|word| HERE.contains(&word)) => {
+                    return false;
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// Reads a statement that declares local variables. None if it is not plain.
+    fn declared_local(&self, statement: &[Token], params: &[String], known: &[LocalText]) -> Option<Vec<LocalText>> {
+        let (first, last) = (statement.first()?, statement.last()?);
+        let at = first.at.start..last.at.end;
+        let mut tokens = statement[..statement.len() - 1].iter().peekable();
+        let mut words: Vec<&str> = Vec::new();
+        while let Some(word) = tokens.peek().and_then(|token| self.word(token)) {
+            words.push(word);
+            tokens.next();
+        }
+        let mut name = words.pop()?;
+        let types: Vec<&str> = words.into_iter().filter(|word| !HERE.contains(word)).collect();
+        if types.is_empty() || !types.iter().all(|word| self.is_type_of_local(word)) {
+            return None;
+        }
+        let mut all: Vec<LocalText> = Vec::new();
+        loop {
+            let is_known = |other: &str| {
+                let mut locals = known.iter().chain(&all);
+                locals.any(|local| local.name == other) || params.iter().any(|param| param == other)
+            };
+            if is_type(name) || QUALIFIERS.contains(&name) || self.macros.contains_key(name) || is_known(name) {
+                return None;
+            }
+            let mut dims = String::new();
+            let mut depth = 0;
+            let next = loop {
+                let Some(token) = tokens.next() else { break None };
+                match token.kind {
+                    TokenKind::Mark(b'[') => depth += 1,
+                    TokenKind::Mark(b']') if depth > 0 => depth -= 1,
+                    TokenKind::Mark(b',') if depth == 0 => break tokens.next(),
+                    TokenKind::Mark(b'(' | b')' | b'+' | b'-' | b'*' | b'/' | b'<' | b'>') | TokenKind::Number
+                        if depth > 0 => {}
+                    TokenKind::Word if depth > 0 && self.word(token).is_some_and(|word| self.is_number(word)) => {}
+                    _ => return None,
+                }
+                dims.push_str(&self.text[token.at.clone()]);
+                dims.push_str(if token.kind == TokenKind::Word { " " } else { "" });
+            };
+            all.push(LocalText { type_text: types.join(" "), name: name.to_owned(), dims, at: at.clone() });
+            match next {
+                None => return Some(all),
+                Some(token) => name = self.word(token)?,
+            }
+        }
+    }
+
+    /// Whether a word of a type means the same outside of the body. Names of the source's own types may be hidden by the body's.
+    fn is_type_of_local(&self, word: &str) -> bool {
+        let is_plain = |word: &str| is_type(word) || PLAIN[..2].contains(&word);
+        is_plain(word) || (self.macros.contains_key(word) && self.macro_has_only(word, is_plain))
+    }
+
+    /// Whether a word is a macro that is a number.
+    fn is_number(&self, word: &str) -> bool {
+        self.macros.contains_key(word) && self.macro_has_only(word, |_| false)
+    }
+
+    /// Whether a macro has, over all macros that it reaches, only words that are macros or such.
+    fn macro_has_only(&self, word: &str, is_such: impl Fn(&str) -> bool) -> bool {
+        let is_fine = |word: &String| self.macros.contains_key(word) || is_such(word);
+        self.reached(word).iter().all(is_fine)
+    }
+
+    /// Whether each use of a local variable means the same where it is a parameter: an array has another size there. Others are
+    /// macros there, which a variable of the same name in an inner block would be too.
+    fn is_plainly_used(&self, body: &[Token], local: &LocalText) -> bool {
+        let name = local.name.as_str();
+        let in_macros = |word: &str| {
+            let is_it = |piece: &Piece| matches!(piece, Piece::Word(of) if of == word);
+            self.macros.values().any(|of| of.body.iter().any(is_it))
+        };
+        if !local.dims.is_empty() {
+            let words: BTreeSet<String> =
+                body.iter().filter_map(|token| self.word(token)).flat_map(|word| self.reached(word)).collect();
+            let takes_address = body.windows(3).any(|three| {
+                three[0].kind == TokenKind::Mark(b'&')
+                    && self.word(&three[1]) == Some(name)
+                    && three[2].kind != TokenKind::Mark(b'[')
+            });
+            return !takes_address
+                && !in_macros(name)
+                && !["sizeof", "vec_step"].iter().any(|word| words.contains(*word));
+        }
+        // Behind the braces of a type comes a name.
+        let has_type =
+            body.iter().filter_map(|token| self.word(token)).any(|word| ["struct", "union", "enum"].contains(&word));
+        !(has_type || in_macros(name))
+            && body.iter().enumerate().all(|(at, token)| {
+                let is_use = self.word(token) == Some(name) && !local.at.contains(&token.at.start);
+                let before = |back: usize| at.checked_sub(back).map(|before| &body[before]);
+                !is_use
+                    || before(1).is_some_and(|one| match one.kind {
+                        TokenKind::Mark(b',' | b'*' | b'.') => false,
+                        TokenKind::Mark(b'>') => before(2).is_none_or(|two| two.kind != TokenKind::Mark(b'-')),
+                        TokenKind::Mark(b'(') => !before(2)
+                            .and_then(|two| self.word(two))
+                            .is_some_and(|word| is_type(word) || word == "sizeof"),
+                        TokenKind::Word => matches!(self.word(one), Some("return" | "else" | "do")),
+                        _ => true,
+                    })
+            })
+    }
+}

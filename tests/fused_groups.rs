@@ -1,0 +1,372 @@
+//! Kernels whose work-items wait for each other or share local memory, in chains that one work-group runs: rule Z1. Random programs of
+//! such kernels and of others, fused and not.
+//!
+//! `CLGRAPH_TEST_RANDOM` is the number of programs, and `CLGRAPH_TEST_SEED` repeats a run.
+
+mod common;
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use clgraph::{Buffer, Finalize, Fuse, FusingState, Graph, Kernel, Path, ProgramBuilder, Report};
+use common::Bench;
+use fastrand::Rng;
+
+const LONG: Duration = Duration::from_secs(300);
+/// The elements of a buffer.
+const LEN: usize = 256;
+const BUFFERS: usize = 4;
+const KERNELS: usize = 8;
+
+/// What all programs have. In `sum`, the work-items of a group add up their elements; in `flip`, they exchange them in two dimensions; in
+/// `scan`, whose memory is given, they add up those before them.
+const SOURCE: &str = "
+    #define TILE 64
+    #define AT (get_global_id(0) - get_global_offset(0) + get_global_size(0) * (get_global_id(1) - get_global_offset(1)))
+    #define ME (get_local_id(0) + get_local_size(0) * get_local_id(1))
+    #define ALL (get_local_size(0) * get_local_size(1))
+    #define SYNC barrier(CLK_LOCAL_MEM_FENCE)
+    float both(local float *of, uint at, uint ahead) { return of[at] + of[at + ahead]; }
+    kernel void plain(global float *to, global const float *from, float by) {
+        to[AT] = from[AT] * by + 0.25f;
+    }
+    kernel void sum(global float *to, global const float *from, float by) {
+        local float tile[TILE];
+        const uint me = ME;
+        tile[me] = from[AT] * by;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint ahead = ALL / 2; ahead > 0; ahead /= 2) {
+            if (me < ahead) tile[me] = both(tile, me, ahead);
+            SYNC;
+        }
+        if (me >= 3) return;
+        to[AT] += tile[0];
+    }
+    kernel void flip(global float *to, global const float *from, float by) {
+        __local float tile[8][8 + 1], last;
+        local uint count;
+        const uint x = get_local_id(0), y = get_local_id(1);
+        tile[y][x] = from[AT];
+        if (x == 0 && y == 0) { last = by; count = get_group_id(0) + 2 * get_group_id(1); }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const uint other = (get_local_size(1) - 1 - y);
+        to[AT] = tile[other][get_local_size(0) - 1 - x] + (last + count) * get_num_groups(0);
+    }
+    kernel void scan(global float *to, global const float *from, float by, local float *one, local float *two) {
+        const uint me = ME;
+        one[me] = from[AT];
+        for (uint back = 1; back < ALL; back *= 2) {
+            barrier(CLK_LOCAL_MEM_FENCE);
+            two[me] = one[me] + (me >= back ? one[me - back] : 0.0f);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            one[me] = two[me] * by;
+        }
+        to[AT] = one[me];
+    }
+";
+
+/// A kernel of a program.
+struct Shape {
+    name: String,
+    has_arrays: bool,
+}
+
+/// Writes a kernel whose work-items share local memory between barriers.
+fn kernel(rng: &mut Rng, all: &mut String, number: usize) -> Shape {
+    let name = format!("k{number}");
+    let is_given = rng.bool();
+    let has_flag = rng.bool();
+    let given = if is_given { ", local float *one, local float *two" } else { "" };
+    let _ = writeln!(all, "kernel void {name}(global float *to, global const float *from, float by{given}) {{");
+    if !is_given {
+        let _ = writeln!(
+            all,
+            "{}",
+            ["    local float one[TILE], two[64];", "    __local float one[TILE];\n    local float two[TILE + 2 * 4];"]
+                [rng.usize(..2)]
+        );
+    }
+    if has_flag {
+        let _ = writeln!(all, "    local volatile uint flag;");
+    }
+    let _ = writeln!(
+        all,
+        "    const uint me = ME, all = ALL;\n    float x = from[AT];\n    one[me] = x; two[all - 1 - me] = x * by;"
+    );
+    if has_flag {
+        let _ = writeln!(all, "    if (me == {}) {{ flag = 1 + get_group_id(0); }}", rng.u8(..2));
+    }
+    for _ in 0..rng.usize(1..5) {
+        let other = format!("(me * {} + {}) % all", rng.u8(1..7), rng.u8(..9));
+        let (from, to) = if rng.bool() { ("one", "two") } else { ("two", "one") };
+        let _ = writeln!(all, "    SYNC;");
+        let _ = match rng.u8(..4) {
+            0 => writeln!(all, "    if ({from}[{other}] < x) {{ x = x * 0.5f + {from}[me]; }}"),
+            1 => writeln!(
+                all,
+                "    for (uint k = 0; k < {}u; k++) {{ x += {from}[(me + k) % all]; SYNC; {to}[me] = x; SYNC; }}",
+                rng.u8(1..4)
+            ),
+            2 => writeln!(
+                all,
+                "    x = {from}[{other}] - get_group_id(1);\n    SYNC;\n    {to}[me] = x + get_local_id(0);"
+            ),
+            _ => writeln!(all, "    x += both({from}, me / 2, all / 2);"),
+        };
+    }
+    if has_flag {
+        let _ = writeln!(all, "    if (flag > 2u) x += flag;");
+    }
+    if rng.bool() {
+        let _ = writeln!(all, "    if (me % {} == 0) return;", rng.u8(2..5));
+    }
+    let _ = writeln!(all, "    to[AT] {} x;\n}}", ["=", "+=", "-="][rng.usize(..3)]);
+    Shape { name, has_arrays: is_given }
+}
+
+struct Field {
+    bench: Bench,
+    buffers: Vec<Buffer<f32>>,
+}
+
+/// A launch of a kernel.
+#[derive(Clone, Debug)]
+struct Launch {
+    kernel: usize,
+    to: usize,
+    from: usize,
+    by: f32,
+    group: [usize; 2],
+    groups: [usize; 2],
+    offset: [usize; 2],
+    /// Elements of local memory beyond those that it needs.
+    more: usize,
+}
+
+impl Launch {
+    fn new(rng: &mut Rng, shapes: &[Shape], group: [usize; 2]) -> Self {
+        let kernel = rng.usize(..shapes.len());
+        let to = rng.usize(..BUFFERS);
+        let from = (to + rng.usize(1..BUFFERS)) % BUFFERS;
+        let most = (LEN / (group[0] * group[1])).min(16);
+        let wide = rng.usize(1..=most);
+        let groups = [wide, rng.usize(1..=most / wide)];
+        let (offset, more) = ([rng.usize(..4), rng.usize(..4)], rng.usize(..3));
+        Self { kernel, to, from, by: rng.f32(), group, groups, offset, more }
+    }
+}
+
+impl Field {
+    fn new() -> Self {
+        let bench = Bench::new();
+        let buffers = (0..BUFFERS).map(|_| Buffer::new(&bench.queue, LEN).unwrap()).collect();
+        Self { bench, buffers }
+    }
+
+    /// Whether the driver's fused kernels are run by work-groups.
+    fn has_groups(&self) -> bool {
+        !self.bench.queue.device().caps().platform.contains("Portable")
+    }
+
+    fn program(&self, source: &str) -> clgraph::Program {
+        let std = if self.bench.queue.device().caps().version.major >= 3 { "-cl-std=CL3.0" } else { "-cl-std=CL2.0" };
+        ProgramBuilder::new(&self.bench.queue).options(std).source(source).unwrap()
+    }
+
+    fn start(&self) {
+        for (at, buffer) in self.buffers.iter().enumerate() {
+            let data: Vec<f32> = (0..LEN).map(|i| (i % 37 * 5 + at) as f32 * 0.125 - 3.0).collect();
+            self.bench.queue.enqueue_write_buffer(buffer, 0, &data, &[]).unwrap();
+        }
+        self.bench.queue.finish().unwrap();
+    }
+
+    fn bits(&self) -> Vec<Vec<u32>> {
+        self.buffers.iter().map(|buffer| self.bench.content(&buffer.cast().unwrap())).collect()
+    }
+
+    fn add(&self, graph: &Graph, launch: &Launch, kernels: &[Kernel], shapes: &[Shape]) {
+        let Launch { kernel, to, from, by, group, groups, offset, more } = *launch;
+        let node = graph.kernel(&kernels[kernel]).read_write(&self.buffers[to]).read(&self.buffers[from]).arg(by);
+        let items = group[0] * group[1];
+        let node = if shapes[kernel].has_arrays { node.local::<f32>(items + more).local::<f32>(items) } else { node };
+        let node = node.range([group[0] * groups[0], group[1] * groups[1]]).offset(offset).work_group(group);
+        // SAFETY: work-items write their own elements, of which there are at most as many as the buffer has.
+        unsafe { node.add() }.unwrap();
+    }
+
+    /// Runs launches plainly and fused. Returns where memory differs, and the report of the fused ones.
+    fn differences(
+        &self,
+        launches: &[Launch],
+        path: Path,
+        (kernels, shapes): (&[Kernel], &[Shape]),
+    ) -> (Vec<String>, Report) {
+        let graph = self.bench.graph();
+        launches.iter().for_each(|launch| self.add(&graph, launch, kernels, shapes));
+        let mut report = None;
+        let [plain, now] = [Fuse::Off, Fuse::Now].map(|fuse| {
+            let executable = graph.finalize(Finalize::new().path(path).fuse(fuse)).unwrap();
+            self.start();
+            for _ in 0..2 {
+                executable.submit(&self.bench.queue).unwrap().wait_for(LONG).unwrap();
+            }
+            report = Some(executable.report());
+            self.bits()
+        });
+        let differs = |(at, (plain, now)): (usize, (&Vec<u32>, &Vec<u32>))| {
+            let all = plain.iter().zip(now).enumerate().filter(|(_, (plain, now))| plain != now);
+            all.take(3).map(|(i, (plain, now))| format!("{at}[{i}]: {plain:#x}, fused {now:#x}")).collect::<Vec<_>>()
+        };
+        (plain.iter().zip(&now).enumerate().flat_map(differs).collect(), report.unwrap())
+    }
+}
+
+/// Rule Z1: local memory, given and declared, in one and two dimensions, beside kernels that do not wait.
+#[test]
+fn kernels_that_wait_are_fused() {
+    let field = Field::new();
+    let shapes =
+        ["plain", "sum", "flip", "scan"].map(|name| Shape { name: name.to_owned(), has_arrays: name == "scan" });
+    let program = field.program(SOURCE);
+    let kernels: Vec<Kernel> = shapes.iter().map(|shape| program.kernel(&shape.name).unwrap()).collect();
+    let launch = |kernel: usize, group: [usize; 2]| Launch {
+        kernel,
+        to: kernel,
+        from: (kernel + 3) % BUFFERS,
+        by: 0.5,
+        group,
+        groups: [2, 2],
+        offset: [1, 0],
+        more: 0,
+    };
+    for group in [[8, 4], [4, 8], [8, 8]] {
+        let launches: Vec<Launch> = (0..12).map(|at| launch(at % 4, group)).collect();
+        let (differing, report) = field.differences(&launches, Path::Auto, (&kernels, &shapes));
+        assert_eq!(differing, Vec::<String>::new());
+        let fused: Vec<usize> = report.fused.iter().map(|of| of.nodes.len()).collect();
+        if field.has_groups() {
+            assert_eq!(fused, [12], "{report}");
+        } else {
+            assert!(report.not_fused.iter().any(|of| of.why.to_string().contains("wait for each other")), "{report}");
+        }
+    }
+    // Two sizes of work-groups are two chains; on Intel's runtime a work-group must be full vectors.
+    let launches: Vec<Launch> = (0..8).map(|at| launch(1 + at % 3, if at < 4 { [8, 8] } else { [4, 4] })).collect();
+    let (differing, report) = field.differences(&launches, Path::Auto, (&kernels, &shapes));
+    assert_eq!((differing, report.fused.len()), (Vec::new(), if field.has_groups() { 2 } else { 0 }), "{report}");
+    let launches: Vec<Launch> = (0..8).map(|_| launch(1, [5, 2])).collect();
+    let (differing, report) = field.differences(&launches, Path::Auto, (&kernels, &shapes));
+    let is_intel = field.bench.queue.device().caps().platform.contains("Intel");
+    let fused = usize::from(field.has_groups() && !is_intel);
+    assert_eq!((differing, report.fused.len()), (Vec::new(), fused), "{report}");
+    let says =
+        report.not_fused.iter().any(|of| of.why.to_string().contains("in work-groups of 10, which is no multiple"));
+    assert_eq!(says, is_intel, "{report}");
+    // One work-group would take longer for many.
+    let many = Launch { groups: [1, 17], ..launch(1, [5, 3]) };
+    let (differing, report) = field.differences(&vec![many; 4], Path::Auto, (&kernels, &shapes));
+    assert_eq!((differing, report.fused.len()), (Vec::new(), 0), "{report}");
+}
+
+/// Rule Z5: what changes of local memory and work-groups is followed, or ends the fused form.
+#[test]
+fn updates_of_kernels_that_wait_do_what_they_do_otherwise() {
+    let field = Field::new();
+    let program = field.program(SOURCE);
+    let (scan, plain) = (program.kernel("scan").unwrap(), program.kernel("plain").unwrap());
+    let [a, b] = [&field.buffers[0], &field.buffers[1]];
+    let graph = field.bench.graph();
+    let launch = |by: f32, local: usize, items: usize, group: usize| {
+        let launch = graph.kernel(&scan).read_write(a).read(b).arg(by).local::<f32>(local).local::<f32>(local);
+        launch.range(items).work_group(group)
+    };
+    // SAFETY: of all: work-items write their own elements, inside the buffers, and have local memory for each.
+    let node = unsafe { launch(0.5, 32, 64, 32).add() }.unwrap();
+    // SAFETY: as above.
+    unsafe { graph.kernel(&plain).read_write(b).read(a).arg(0.25_f32).range(60).add() }.unwrap();
+    let [off, now] = [Fuse::Off, Fuse::Now].map(|fuse| graph.finalize(Finalize::new().updatable().fuse(fuse)).unwrap());
+    let same = |is_fused: Option<bool>| {
+        let [plain, fused] = [&off, &now].map(|executable| {
+            field.start();
+            executable.submit(&field.bench.queue).unwrap().wait_for(LONG).unwrap();
+            field.bits()
+        });
+        assert_eq!(fused, plain, "{}", now.report());
+        let is = now.report().fusing == FusingState::Taken;
+        assert!(is_fused.is_none_or(|expected| is == (expected && field.has_groups())), "{}", now.report());
+    };
+    same(Some(true));
+    let ends = "the size of work-groups whose work-items wait for each other";
+    let cases = [
+        (launch(0.75, 32, 64, 32), Some(true), ""),
+        (launch(0.75, 32, 32, 32), Some(true), ""),
+        (launch(0.75, 32, 192, 32), Some(true), ""),
+        // A form that was lost is built again at once, the first time.
+        (launch(0.5, 64, 192, 32), None, "an argument to what is no plain memory"),
+        (launch(0.5, 64, 192, 64), None, ends),
+        (launch(0.5, 64, 60, 20), None, ends),
+    ];
+    for (launch, is_fused, ends) in cases {
+        // SAFETY: as above.
+        unsafe { launch.replace(node) }.unwrap();
+        [&off, &now].iter().for_each(|executable| executable.update(&node).unwrap());
+        let report = now.report();
+        if field.has_groups() && report.fusing == FusingState::Outdated {
+            assert!(!ends.is_empty() && report.to_string().contains(ends), "{report}");
+        }
+        same(is_fused);
+    }
+}
+
+/// Rule Z1
+#[test]
+fn random_kernels_that_wait_do_the_same_when_they_are_fused() {
+    let count = std::env::var("CLGRAPH_TEST_RANDOM").map_or(4, |count| count.parse().unwrap());
+    let seed = std::env::var("CLGRAPH_TEST_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
+    println!("CLGRAPH_TEST_SEED={seed}");
+    let (field, mut rng) = (Field::new(), Rng::with_seed(seed));
+    let (mut launches, mut fused, mut fitting) = (0, 0, false);
+    let is_intel = field.bench.queue.device().caps().platform.contains("Intel");
+    for _ in 0..count {
+        let mut source = SOURCE.to_owned();
+        let mut shapes = Vec::new();
+        for (name, has_arrays) in [("plain", false), ("sum", false), ("flip", false), ("scan", true)] {
+            shapes.push(Shape { name: name.to_owned(), has_arrays });
+        }
+        shapes.extend((0..KERNELS).map(|number| kernel(&mut rng, &mut source, number)));
+        let program = field.program(&source);
+        let kernels: Vec<Kernel> = shapes.iter().map(|shape| program.kernel(&shape.name).unwrap()).collect();
+        let all: [[usize; 2]; 8] = [[64, 1], [8, 8], [8, 4], [32, 1], [4, 8], [2, 2], [20, 1], [4, 4]];
+        let mut list: Vec<Launch> = Vec::new();
+        for _ in 0..rng.usize(2..5) {
+            let group = all[rng.usize(..all.len())];
+            fitting |= !is_intel || (group[0] * group[1]).is_multiple_of(16);
+            let fits = |launch: &Launch| shapes[launch.kernel].name != "flip" || group.iter().all(|size| *size <= 8);
+            let few = (0..rng.usize(2..9)).map(|_| Launch::new(&mut rng, &shapes, group));
+            let few: Vec<Launch> = few.filter(fits).collect();
+            list.extend((0..rng.usize(1..6)).flat_map(|_| few.clone()));
+        }
+        let path = [Path::Auto, Path::Native, Path::Replay, Path::Queues][rng.usize(..4)];
+        let compare = |list: &[Launch]| field.differences(list, path, (&kernels, &shapes));
+        let (mut differing, report) = compare(&list);
+        launches += list.len();
+        fused += report.fused.iter().map(|of| of.nodes.len()).sum::<usize>();
+        if !differing.is_empty() {
+            // As few launches as show it.
+            let mut at = 0;
+            while at < list.len() {
+                let mut fewer = list.clone();
+                fewer.remove(at);
+                let (now, _) = compare(&fewer);
+                if now.is_empty() { at += 1 } else { (list, differing) = (fewer, now) }
+            }
+            panic!("{source}\n{list:#?}\n{differing:#?}");
+        }
+    }
+    if field.has_groups() {
+        // On Intel's runtime some sizes of work-groups are not.
+        let least = if is_intel { usize::from(fitting) } else { launches * 9 / 10 };
+        assert!(fused >= least, "only {fused} of {launches} launches were fused");
+    }
+}
