@@ -175,12 +175,15 @@ fn what_is_not_fused_says_why() {
         (program("-cl-fast-relaxed-math", plain), "the program is built with -cl-fast-relaxed-math"),
         (program("", "kernel void f(global uint *x) { atomic_inc(x); }"), "depends on the order of work-items"),
         (
-            program("", "void h() { barrier(CLK_GLOBAL_MEM_FENCE); } kernel void f(global uint *x) { h(); *x = 1; }"),
-            "its work-items wait for each other, or share local memory",
+            program("", "#define CALL(f) f()\nuint at() { return get_global_id(0); } kernel void f(global uint *x) { x[CALL(at)] = 1; }"),
+            "it uses `at` without calling it",
         ),
         (
-            program("", "uint at() { return get_global_id(0); } kernel void f(global uint *x) { x[at()] = 1; }"),
-            "function `at`, which it calls, asks for the ids",
+            program(
+                "",
+                "#if 1\nuint at() { return get_global_id(0); }\n#endif\nkernel void f(global uint *x) { x[at()] = 1; }",
+            ),
+            "function `at`, which it calls, asks for ids: a condition of the preprocessor says",
         ),
         (program("", &format!("#define NOTHING\n{plain} NOTHING")), "clgraph cannot read the program"),
         (
@@ -339,6 +342,54 @@ fn ids_behind_macros_stay_the_ids_of_the_kernel() {
         assert_eq!(!executable.report().fused.is_empty(), is_fused, "{id}");
         executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
         assert_eq!(bench.content(&buffer), [9841; 64], "{id}");
+    }
+}
+
+/// Rules Z1, Z3: functions that a kernel calls may ask for ids, and get those of the kernel, or the kernel is not fused.
+#[test]
+fn ids_in_functions_stay_the_ids_of_the_kernel() {
+    let bench = Bench::new();
+    for (functions, is_fused) in [
+        ("size_t id() { return get_global_id(0); }", true),
+        ("static inline size_t id(void) { return get_global_id(0); }", true),
+        (
+            "size_t at(uint d); static size_t id() { return at(0); } size_t at(uint d) { return get_global_id(d); }",
+            true,
+        ),
+        (
+            "#define ID(x) at(x)\nsize_t at(uint d) { return get_global_id(d); } size_t id() { return ID(ID(0) * 0); }",
+            true,
+        ),
+        (
+            "void to(private size_t *at, uint d) { *at = get_global_id(d); } size_t id() { size_t at; to(&at, 0); return at; }",
+            true,
+        ),
+        (
+            "__attribute__((noinline)) uint2 two(const uint2 d) { return (uint2)((uint)get_global_id(d.x), d.y); } size_t id() { return two((uint2){0, 1}).x; }",
+            true,
+        ),
+        ("#define CALL(f) f()\nsize_t at() { return get_global_id(0); } size_t id() { return CALL(at); }", false),
+        (
+            "#if 0\nsize_t id() { return get_local_id(0); }\n#else\nsize_t id() { return get_global_id(0); }\n#endif",
+            false,
+        ),
+        // One more function of a name of OpenCL C's: most compilers choose by the arguments, rusticl's does not.
+        (
+            "size_t isnan(size_t x) { return get_global_id(0) + x; } size_t id() { return isnan(2.0f) * 0 + isnan((size_t)0); }",
+            false,
+        ),
+    ] {
+        let source = format!("{functions}\nkernel void advance(global uint *a) {{ a[id()] = a[id()] * 3 + 1; }}");
+        let kernel = Program::from_source(&bench.queue, &source).unwrap().kernel("advance").unwrap();
+        let (buffer, graph) = (bench.buffer(&[1; 64]), bench.graph());
+        for _ in 0..8 {
+            // SAFETY: each work-item touches its own element.
+            unsafe { graph.kernel(&kernel).read_write(&buffer).range(64).add().unwrap() };
+        }
+        let executable = graph.finalize(Finalize::new().fuse(Fuse::Now)).unwrap();
+        assert_eq!(!executable.report().fused.is_empty(), is_fused, "{functions}\n{}", executable.report());
+        executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+        assert_eq!(bench.content(&buffer), [9841; 64], "{functions}");
     }
 }
 

@@ -26,6 +26,7 @@ const SOURCE: &str = "
     #define ME (get_local_id(0) + get_local_size(0) * get_local_id(1))
     #define ALL (get_local_size(0) * get_local_size(1))
     #define SYNC barrier(CLK_LOCAL_MEM_FENCE)
+    uint late(local float *of) { barrier(CLK_LOCAL_MEM_FENCE); const uint at = get_local_id(0); SYNC; return at + (of[0] < 1.0f); }
     float both(local float *of, uint at, uint ahead) { return of[at] + of[at + ahead]; }
     kernel void plain(global float *to, global const float *from, float by) {
         to[AT] = from[AT] * by + 0.25f;
@@ -100,7 +101,8 @@ fn kernel(rng: &mut Rng, all: &mut String, number: usize) -> Shape {
         let other = format!("(me * {} + {}) % all", rng.u8(1..7), rng.u8(..9));
         let (from, to) = if rng.bool() { ("one", "two") } else { ("two", "one") };
         let _ = writeln!(all, "    SYNC;");
-        let _ = match rng.u8(..4) {
+        let _ = match rng.u8(..5) {
+            4 => writeln!(all, "    x += late({from}) + get_group_id(0);"),
             0 => writeln!(all, "    if ({from}[{other}] < x) {{ x = x * 0.5f + {from}[me]; }}"),
             1 => writeln!(
                 all,

@@ -134,8 +134,72 @@ fn expression(rng: &mut Rng, is_float: bool, depth: usize, ids: &[&str]) -> Stri
     }
 }
 
-/// Writes a kernel.
-fn kernel(rng: &mut Rng, all: &mut String, number: usize, reads_own: bool) -> Shape {
+/// Functions that ask for ids.
+#[derive(Default)]
+struct Asking {
+    /// Calls of them, as numbers.
+    numbers: Vec<String>,
+    /// Calls as statements, which change `u`.
+    statements: Vec<String>,
+}
+
+/// Writes functions that ask for ids, themselves or by those before, whose names begin with `begin`.
+fn asking(rng: &mut Rng, all: &mut String, begin: &str, ids: &[&str]) -> Asking {
+    let mut asking = Asking::default();
+    for number in 0..rng.usize(2..6) {
+        let ids: Vec<&str> = ids.iter().copied().chain(asking.numbers.iter().map(String::as_str)).collect();
+        let are_floats: Vec<bool> = (0..rng.usize(..4)).map(|_| rng.bool()).collect();
+        let (name, kind) = (format!("{begin}{number}"), rng.u8(..3));
+        let param = |(at, is_float): (usize, &bool)| format!("{} p{at}", if *is_float { "float" } else { "uint" });
+        let mut params: Vec<String> = are_floats.iter().enumerate().map(param).collect();
+        let mut args: Vec<&str> = are_floats.iter().map(|is_float| if *is_float { "x" } else { "ux" }).collect();
+        if kind == 2 {
+            params.push("private uint *v".to_owned());
+            args.push("&u");
+        }
+        let first = |is_float: bool, or: &str| {
+            are_floats.iter().position(|is| *is == is_float).map_or(or.to_owned(), |at| format!("p{at}"))
+        };
+        let head =
+            ["", "static inline ", "__attribute__((noinline)) ", "__attribute__((always_inline)) "][rng.usize(..4)];
+        let _ = writeln!(
+            all,
+            "{head}{} {name}({}) {{\n    float x = {}, fx = 1.25f;\n    uint u = {}, ux = 11u;",
+            ["float", "uint", "void"][kind as usize],
+            params.join(", "),
+            first(true, "0.75f"),
+            first(false, "5u"),
+        );
+        if rng.bool() {
+            let _ = writeln!(all, "    for (uint k = 0; k < 3u; k++) u = {};", expression(rng, false, 2, &ids));
+        }
+        if rng.bool() {
+            let _ = writeln!(
+                all,
+                "    if ({} > 9u) x = {};",
+                expression(rng, false, 1, &ids),
+                expression(rng, true, 2, &ids)
+            );
+        }
+        let call = format!("{name}({})", args.join(", "));
+        let to = ["return", "return", "*v ="][kind as usize];
+        let _ = writeln!(
+            all,
+            "    {to} {} + ({});\n}}",
+            if kind == 0 { "x" } else { "u" },
+            expression(rng, kind == 0, 2, &ids)
+        );
+        match kind {
+            0 => asking.numbers.push(format!("as_uint({call})")),
+            1 => asking.numbers.push(call),
+            _ => asking.statements.push(call),
+        }
+    }
+    asking
+}
+
+/// Writes a kernel. `asking` are functions that ask for ids; the second ones see groups.
+fn kernel(rng: &mut Rng, all: &mut String, number: usize, reads_own: bool, asking: &[Asking; 2]) -> Shape {
     let sees_groups = rng.u8(..3) == 0;
     let shape = Shape { writes_floats: rng.bool(), reads_floats: rng.bool(), sees_groups, reads_own };
     let name = |is_float| if is_float { "float" } else { "uint" };
@@ -158,11 +222,14 @@ fn kernel(rng: &mut Rng, all: &mut String, number: usize, reads_own: bool) -> Sh
         ]);
     }
     let _ = writeln!(all, "kernel void k{number}(global {to} *to, global const {from} *from, float fx, uint ux) {{");
-    let in_loops = without_dims(&ids);
     if rng.u8(..3) == 0 {
         plain_body(rng, all, &shape, &ids);
         return shape;
     }
+    let asking = &asking[..if shape.sees_groups { 2 } else { 1 }];
+    ids.extend(asking.iter().flat_map(|of| &of.numbers).map(String::as_str));
+    let statements: Vec<&String> = asking.iter().flat_map(|of| &of.statements).collect();
+    let in_loops = without_dims(&ids);
     let index = format!("(i * {} + {}) % {LEN}", rng.usize(1..7), rng.usize(..9));
     let index = if reads_own { "i" } else { &index };
     let _ = writeln!(all, "    const size_t i = HERE;\n    const {from} read = from[{index}];");
@@ -173,6 +240,9 @@ fn kernel(rng: &mut Rng, all: &mut String, number: usize, reads_own: bool) -> Sh
     }
     for _ in 0..rng.usize(..4) {
         let (is_float, way) = (rng.bool(), rng.u8(..4));
+        if !statements.is_empty() && rng.bool() {
+            let _ = writeln!(all, "    {};", statements[rng.usize(..statements.len())]);
+        }
         let ids = if way == 0 { &in_loops } else { &ids };
         let (name, value) = (if is_float { "x" } else { "u" }, expression(rng, is_float, 2, ids));
         let _ = match way {
@@ -198,10 +268,14 @@ fn program(rng: &mut Rng, own: bool) -> (String, Vec<Shape>) {
                    float helper(float a, float b) { float c = a; for (int i = 0; i < 3; i++) c = c * 0.5f + b; return c; }\n\
                    uint count(uint a) { return popcount(a) + (a >> 31 ? 7u : 0u); }\n"
         .to_owned();
+    let places = ["HERE", "get_global_id(0)", "get_global_size(1)", "get_global_id(1)", "get_global_offset(0)"];
+    let groups =
+        ["get_local_id(0)", "get_group_id(0)", "get_local_size(1)", "get_num_groups(0)", "get_local_linear_id()"];
+    let asking = [("asks", places), ("sees", groups)].map(|(begin, ids)| asking(rng, &mut all, begin, &ids));
     let shapes = (0..KERNELS)
         .map(|number| {
             let reads_own = own && rng.u8(..5) > 0;
-            kernel(rng, &mut all, number, reads_own)
+            kernel(rng, &mut all, number, reads_own, &asking)
         })
         .collect();
     (all, shapes)

@@ -53,6 +53,9 @@
 
 mod each_item;
 mod group;
+mod helpers;
+#[cfg(test)]
+mod helpers_tests;
 mod rolled;
 #[cfg(test)]
 mod rolled_tests;
@@ -63,6 +66,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::ops::Range;
 
+use self::helpers::{ITEM, write_helpers};
 use self::rolled::{Lane, Loop, Part, Place, Rolled, Table, rolled};
 use self::run::{SCALAR, write_run};
 use super::source::{KernelText, LocalText, Source};
@@ -290,17 +294,15 @@ pub(crate) fn fused(text: &str, source: &Source, dialect: Dialect, kernels: &[Fu
     for (function, meaning) in IDS {
         let _ = writeln!(all, "#define {function} {meaning}");
     }
+    let helpers = write_helpers(&mut all, text, source, used.iter().map(|(name, ..)| *name));
     for (name, Function { params, locals, body, .. }, _) in &used {
         let params = listed(params) + &group::params(locals);
-        let ids = "const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z";
         group::write_macros(&mut all, locals, true);
-        let _ = writeln!(all, "void clgraph_fuse_item_{name}({params}{ids}, {RANGE}) {body}");
+        let _ = writeln!(all, "void clgraph_fuse_item_{name}({params}{ITEM}, {RANGE}) {body}");
         group::write_macros(&mut all, locals, false);
     }
-    for (function, _) in IDS {
-        let end = function.find('(').unwrap_or(function.len());
-        let _ = writeln!(all, "#undef {}", &function[..end]);
-    }
+    let ids = IDS.iter().filter_map(|(id, _)| id.split('(').next());
+    helpers.into_iter().chain(ids).for_each(|name| _ = writeln!(all, "#undef {name}"));
     for (name, kernel, runs) in &used {
         for (is_line, run) in runs {
             write_run(&mut all, name, kernel, dialect, (*is_line, *run));

@@ -35,6 +35,8 @@ fn local_variables_are_read_or_refused() {
             "void h(local float *p) { p[0] = 1; } kernel void f(local float *t) { h(t + get_local_id(0)); }".to_owned(),
             vec![],
         ),
+        ("void h() { barrier(CLK_LOCAL_MEM_FENCE); } kernel void f() { h(); }".to_owned(), vec![]),
+        ("int h() { barrier(1); return get_local_id(0); } kernel void f() { h(); }".to_owned(), vec![]),
     ];
     for (text, locals) in &read {
         assert_eq!(item(text).as_ref(), Ok(locals), "{text}");
@@ -76,7 +78,6 @@ fn local_variables_are_read_or_refused() {
         (of("local int t; t = p->t;"), local("t")),
         ("#define T t\nkernel void f(global float *a) { local int t; { int T; T = 1; } }".to_owned(), local("t")),
         // Functions.
-        ("void h() { barrier(1); } kernel void f() { h(); }".to_owned(), NotItem::Waits),
         ("typedef local float *p; kernel void f(global float *a) { p t; }".to_owned(), NotItem::Waits),
         ("kernel void h() { local int t; t = 1; } kernel void f() { h(); }".to_owned(), NotItem::Waits),
         (of("a[0] = work_group_reduce_add(a[0]);"), NotItem::Waits),
@@ -111,14 +112,15 @@ fn a_group_does_the_groups_of_a_launch_in_turn() {
     let (_, own) = all.split_once("#define get_num_groups(d)").unwrap();
     let (_, own) = own.split_once('\n').unwrap();
     let undefined = |line: &&str| !line.starts_with("#undef get_");
-    let own: Vec<&str> = own.lines().filter(undefined).collect();
-    let short = own.join("\n").replace(super::fused::RANGE, "RANGE").replace(super::fused::RANGE_NAMES, "RANGE");
+    let own: Vec<&str> = own.lines().map(str::trim_end).filter(undefined).collect();
+    let short =
+        (own.join("\n") + "\n").replace(super::fused::RANGE, "RANGE").replace(super::fused::RANGE_NAMES, "RANGE");
     expect![[r#"
         #define n (*clgraph_fuse_local_n)
         void clgraph_fuse_item_f(global float * a , local int * given, local float tile[4][5], local int *clgraph_fuse_local_n, const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z, RANGE) {
-                           
-             
-          
+    
+    
+
             if (get_local_id(0) == 0) n = 1;
             barrier(CLK_LOCAL_MEM_FENCE);
             tile[0][1] = given[n];
@@ -130,10 +132,7 @@ fn a_group_does_the_groups_of_a_launch_in_turn() {
             const uint clgraph_fuse_w = clgraph_fuse_n0 / clgraph_fuse_l0;
             const uint clgraph_fuse_h = clgraph_fuse_n1 / clgraph_fuse_l1;
             for (uint clgraph_fuse_g = 0; clgraph_fuse_g < clgraph_fuse_w * clgraph_fuse_h * (clgraph_fuse_n2 / clgraph_fuse_l2); ++clgraph_fuse_g) {
-                clgraph_fuse_item_f(a, given, tile, clgraph_fuse_local_n, 
-                    clgraph_fuse_o0 + clgraph_fuse_g % clgraph_fuse_w * clgraph_fuse_l0 + clgraph_fuse_v % clgraph_fuse_l0, 
-                    clgraph_fuse_o1 + clgraph_fuse_g / clgraph_fuse_w % clgraph_fuse_h * clgraph_fuse_l1 + clgraph_fuse_v / clgraph_fuse_l0 % clgraph_fuse_l1, 
-                    clgraph_fuse_o2 + clgraph_fuse_g / (clgraph_fuse_w * clgraph_fuse_h) * clgraph_fuse_l2 + clgraph_fuse_v / (clgraph_fuse_l0 * clgraph_fuse_l1), RANGE);
+                clgraph_fuse_item_f(a, given, tile, clgraph_fuse_local_n, clgraph_fuse_o0 + clgraph_fuse_g % clgraph_fuse_w * clgraph_fuse_l0 + clgraph_fuse_v % clgraph_fuse_l0, clgraph_fuse_o1 + clgraph_fuse_g / clgraph_fuse_w % clgraph_fuse_h * clgraph_fuse_l1 + clgraph_fuse_v / clgraph_fuse_l0 % clgraph_fuse_l1, clgraph_fuse_o2 + clgraph_fuse_g / (clgraph_fuse_w * clgraph_fuse_h) * clgraph_fuse_l2 + clgraph_fuse_v / (clgraph_fuse_l0 * clgraph_fuse_l1), RANGE);
                 barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
             }
         }
@@ -166,7 +165,8 @@ fn a_group_does_the_groups_of_a_launch_in_turn() {
             for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 4; ++clgraph_fuse_turn) {
                 clgraph_fuse_turn1_f(clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_local_f_tile, &clgraph_fuse_local_f_n, 1, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);
             }
-        }"#]].assert_eq(&short);
+        }
+    "#]].assert_eq(&short);
     let tokens = super::tokens::split(&short).unwrap();
     let words = tokens.iter().filter(|token| token.kind == super::tokens::TokenKind::Word);
     for word in words.map(|token| &short[token.at.clone()]) {

@@ -6,6 +6,7 @@
 //! are looked at, not expanded. What this cannot see through it refuses, with a reason: it never calls a source harmless that it has
 //! not read to the end.
 
+mod builtins;
 pub(crate) mod fused;
 pub(crate) mod guard;
 pub(crate) mod source;

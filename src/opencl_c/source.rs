@@ -1,5 +1,6 @@
 //! Reads a source as declarations: which kernels it defines, and what keeps them from being called by another kernel.
 
+mod helpers;
 mod kernel;
 mod later;
 mod local;
@@ -9,16 +10,15 @@ mod wraps;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-pub(crate) use kernel::{KernelText, NotItem, ParamKind, ParamText};
+pub(crate) use kernel::{Helpers, KernelText, NotItem, ParamKind, ParamText};
 pub(crate) use local::LocalText;
 
+use self::helpers::{Functions, bare, text_of};
 use self::later::Places;
 
 use super::tokens::{NotSplit, Token, TokenKind, closing, plain_directive, split};
 use super::unreadable::Unreadable;
-use super::words::{
-    BUILDS, DECLARING, IDS, LOCAL, QUALIFIERS, WAITING, check_word, divides, is_keyword, is_mangled, is_type, is_word,
-};
+use super::words::{BUILDS, DECLARING, LOCAL, QUALIFIERS, check_word, divides, is_keyword, is_type, is_word, waits};
 
 /// What a source has.
 #[derive(Clone, Debug, Default)]
@@ -30,8 +30,10 @@ pub(crate) struct Source {
     functions: BTreeSet<String>,
     /// Macros that make texts of their arguments.
     quoting: BTreeSet<String>,
-    /// Macros that name a function for ids without the mark that calls it.
+    /// Macros that name a function for ids, or one that asks for them, without the mark that calls it.
     naming_ids: BTreeMap<String, String>,
+    /// Functions that ask for ids, themselves or by others, and why one cannot be written again.
+    helpers: BTreeMap<String, Result<KernelText, NotItem>>,
     hides_types: bool,
     names_types: bool,
 }
@@ -73,7 +75,8 @@ impl Source {
             NotSplit::Open => Unreadable::Unbalanced,
         })?;
         let (macros, undefined) = (BTreeMap::new(), BTreeMap::new());
-        let mut reader = Reader { text, macros, undefined, found: Self::default(), places: Places::default() };
+        let (found, places, functions) = Default::default();
+        let mut reader = Reader { text, macros, undefined, found, places, functions };
         reader.options(options)?;
         reader.directives(&tokens)?;
         for (name, of) in &reader.macros {
@@ -82,6 +85,7 @@ impl Source {
         }
         reader.words(&tokens)?;
         reader.declarations(&tokens)?;
+        reader.helpers(&tokens);
         reader.check_kernels();
         reader.found.hides_types = reader.hides_types(&tokens);
         reader.found.names_types = reader.names_types(&tokens);
@@ -118,11 +122,6 @@ impl Source {
     }
 }
 
-/// Whether a function makes work-items wait for each other, or may be one that does by another name.
-fn waits(word: &str) -> bool {
-    !word.starts_with('.') && (WAITING.iter().any(|part| word.contains(part)) || is_mangled(word))
-}
-
 struct Reader<'a> {
     text: &'a str,
     macros: BTreeMap<String, Macro>,
@@ -130,6 +129,7 @@ struct Reader<'a> {
     undefined: BTreeMap<String, usize>,
     found: Source,
     places: Places,
+    functions: Functions<'a>,
 }
 
 impl<'a> Reader<'a> {
@@ -185,14 +185,7 @@ impl<'a> Reader<'a> {
             TokenKind::Directive => Piece::Mark(b'#'),
         };
         let body: Vec<Piece> = pieces.iter().map(piece).collect();
-        for (at, piece) in body.iter().enumerate() {
-            if let Piece::Word(word) = piece
-                && IDS.contains(&word.as_str())
-                && body.get(at + 1) != Some(&Piece::Mark(b'('))
-            {
-                self.found.naming_ids.insert(name.to_owned(), word.clone());
-            }
-        }
+        self.functions.bare.entry(name.to_owned()).or_default().extend(bare(&body));
         // Expressions and types, but nothing that declares something or changes what is inside of what.
         let mut open = Vec::new();
         for piece in &body {
@@ -329,7 +322,8 @@ impl<'a> Reader<'a> {
 
     /// Reads a declaration, and returns where it ends.
     fn declaration(&mut self, tokens: &[Token], begin: usize) -> Result<usize, Unreadable> {
-        let mut shape = Shape { is_typedef: self.word(&tokens[begin]) == Some("typedef"), ..Shape::default() };
+        let is_typedef = self.word(&tokens[begin]) == Some("typedef");
+        let mut shape = Shape { begin, is_typedef, ..Shape::default() };
         let mut at = begin;
         while let Some(token) = tokens.get(at) {
             match token.kind {
@@ -340,6 +334,7 @@ impl<'a> Reader<'a> {
                     match (&shape.params, shape.name) {
                         (Some(params), Some(name)) if !shape.is_typedef => {
                             self.declares_function(&tokens[begin..at], params.start - begin, name, None);
+                            self.prototype(name, &shape, tokens);
                         }
                         _ => self.declares(&tokens[begin..at], None, false),
                     }
@@ -554,6 +549,7 @@ impl<'a> Reader<'a> {
         if shape.words.len() < 2 {
             return Err(Unreadable::Macro(name.to_owned()));
         }
+        self.functions.defined.push((name, shape.clone(), params.clone(), body.clone()));
         if !shape.words.iter().any(|word| matches!(*word, "kernel" | "__kernel")) {
             self.found.functions.insert(name.to_owned());
             return Ok(());
@@ -564,21 +560,22 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Checks what comes after the kernels that could be functions of one work-item.
+    /// Checks what comes after what could be functions of one work-item.
     fn check_kernels(&mut self) {
         for (name, body, free) in &self.places.free {
             if let Err(why) = self.check_after(body, free)
-                && let Some(Ok(kernel)) = self.found.kernels.get_mut(name)
+                && let Some(text) = text_of(&mut self.found, name)
             {
-                kernel.stays(why);
+                text.stays(why);
             }
         }
     }
 }
 
 /// What is known of a declaration while it is read.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Shape<'a> {
+    begin: usize,
     /// Its words outside of parentheses and braces, before a value.
     words: Vec<&'a str>,
     attributes: Vec<Range<usize>>,

@@ -293,8 +293,12 @@ fn barriers_and_groups_are_seen_in_functions_and_macros() {
 /// Nothing panics, whatever the text is: pieces of real sources in any order, cut anywhere.
 #[test]
 fn any_text_is_read_or_refused() {
-    const PIECES: [&str; 34] = [
+    const PIECES: [&str; 38] = [
         "kernel",
+        "get_global_id(0)",
+        "void g(int a) {",
+        "g(",
+        "\n#define G g",
         "void",
         "f",
         "(",
@@ -335,6 +339,7 @@ fn any_text_is_read_or_refused() {
         for text in [text, dense] {
             if let Ok(source) = read(&text) {
                 let _ = guarded(&text, &source, ["f"]);
+                let _ = source.item_with_helpers("f");
             }
         }
         true

@@ -101,11 +101,18 @@ pub(super) const ATTRIBUTES: [&str; 9] = [
     "uniform_work_group_size",
 ];
 
+/// Attributes of a function that do not change what it does.
+pub(super) const HARMLESS: [&str; 6] =
+    ["always_inline", "__always_inline__", "noinline", "__noinline__", "unused", "__unused__"];
+
+/// Words before a function that are left out where it is written again.
+pub(super) const LINKING: [&str; 4] = ["static", "inline", "__inline", "__inline__"];
+
 /// Words for variables that only kernels may have.
 pub(super) const OF_KERNELS: [&str; 3] = ["sampler_t", "opencl_constant", "__opencl_constant__"];
 
 /// Parts of the names of functions by which a work-item waits for others of its group, or works with them.
-pub(super) const WAITING: [&str; 5] = ["barrier", "Barrier", "work_group", "sub_group", "wait_group"];
+const WAITING: [&str; 5] = ["barrier", "Barrier", "work_group", "sub_group", "wait_group"];
 
 /// Functions by which all work-items of a group wait for each other.
 pub(super) const BARRIERS: [&str; 2] = ["barrier", "work_group_barrier"];
@@ -191,8 +198,13 @@ pub(super) const QUALIFIERS: [&str; 20] = [
 ];
 
 /// Whether a word is a name inside of a compiler, of a function that OpenCL C has by another name.
-pub(super) fn is_mangled(word: &str) -> bool {
+fn is_mangled(word: &str) -> bool {
     ["_Z", "_I", "__nvvm", "__spirv", "__builtin"].iter().any(|begin| word.starts_with(begin))
+}
+
+/// Whether a function makes work-items wait for each other, or may be one that does by another name.
+pub(super) fn waits(word: &str) -> bool {
+    !word.starts_with('.') && (WAITING.iter().any(|part| word.contains(part)) || is_mangled(word))
 }
 
 /// Whether a function tells how work-items are divided.

@@ -93,14 +93,15 @@ impl Kernel {
     /// Returns how the kernel can be written as a function of one work-item.
     pub(crate) fn item(&self, device: &Device) -> Result<Item<'_>, NotFused> {
         let of = self.program().source().map_err(|why| NotFused::Program(why.clone()))?;
-        let text = of.source.item(self.name()).map_err(NotFused::Item)?;
+        let (text, helpers) = of.source.item_with_helpers(self.name()).map_err(NotFused::Item)?;
         if let Some(rounds) = quirks::rounds_otherwise_in_fused_kernels(device.caps())
             && let Some(word) =
                 rounds.iter().find(|part| of.source.reaches(self.name(), |word| word.starts_with(**part)))
         {
             return Err(NotFused::Rounds(word));
         }
-        let count = text.each().len() + text.locals().len();
+        let counts = helpers.values().map(|helper| helper.each().len());
+        let count = counts.fold(text.each().len() + text.locals().len(), usize::max);
         if quirks::most_arguments_of_functions(device.caps()).is_some_and(|most| count > most) {
             return Err(NotFused::Arguments(count));
         }

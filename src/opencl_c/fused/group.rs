@@ -19,6 +19,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::ops::Range;
 
 use super::super::source::LocalText;
 use super::RANGE_NAMES;
@@ -26,11 +27,12 @@ use super::RANGE_NAMES;
 /// Returns the body of a kernel, in which nothing declares a local variable. `at` is where it is in the source.
 pub(super) fn body<'a>(text: &'a str, at: usize, locals: &[LocalText]) -> Cow<'a, str> {
     let mut body = Cow::Borrowed(text);
-    for local in locals {
-        let place = local.at.start - at..local.at.end - at;
-        // Lines stay where they are.
-        let blank = text[place.clone()].replace(|c: char| c != '\n', " ");
-        body.to_mut().replace_range(place, &blank);
+    let mut places: Vec<Range<usize>> = locals.iter().map(|local| local.at.start - at..local.at.end - at).collect();
+    places.dedup();
+    // From the last one, so that the others stay where they are.
+    for place in places.into_iter().rev() {
+        let lines = text[place.clone()].matches('\n').collect::<String>();
+        body.to_mut().replace_range(place, &lines);
     }
     body
 }
@@ -89,10 +91,10 @@ pub(super) fn write_run(all: &mut String, name: &str, names: &str, is_line: bool
     } else {
         (
             "clgraph_fuse_w * clgraph_fuse_h * (clgraph_fuse_n2 / clgraph_fuse_l2)",
-            "\n            clgraph_fuse_o0 + clgraph_fuse_g % clgraph_fuse_w * clgraph_fuse_l0 + clgraph_fuse_v % clgraph_fuse_l0, \
-             \n            clgraph_fuse_o1 + clgraph_fuse_g / clgraph_fuse_w % clgraph_fuse_h * clgraph_fuse_l1 \
+            "clgraph_fuse_o0 + clgraph_fuse_g % clgraph_fuse_w * clgraph_fuse_l0 + clgraph_fuse_v % clgraph_fuse_l0, \
+             clgraph_fuse_o1 + clgraph_fuse_g / clgraph_fuse_w % clgraph_fuse_h * clgraph_fuse_l1 \
              + clgraph_fuse_v / clgraph_fuse_l0 % clgraph_fuse_l1, \
-             \n            clgraph_fuse_o2 + clgraph_fuse_g / (clgraph_fuse_w * clgraph_fuse_h) * clgraph_fuse_l2 \
+             clgraph_fuse_o2 + clgraph_fuse_g / (clgraph_fuse_w * clgraph_fuse_h) * clgraph_fuse_l2 \
              + clgraph_fuse_v / (clgraph_fuse_l0 * clgraph_fuse_l1)",
         )
     };

@@ -1,16 +1,17 @@
 //! Kernels in a source: how they are declared, and which of them can be written as a function of one work-item.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 
+use super::helpers::Uses;
 use super::later::is_variable;
 use super::local::LocalText;
-use super::{Piece, Reader, Shape, Source, waits};
+use super::{Piece, Reader, Shape, Source};
 use crate::opencl_c::tokens::{Token, TokenKind, plain_directive};
 use crate::opencl_c::unreadable::Unreadable;
 use crate::opencl_c::words::{
-    ATTRIBUTES, BARRIERS, BUILDS, HERE, HINTS, IDS, LOCAL, OF_KERNELS, PLACES, QUALIFIERS, is_type, is_word,
+    BARRIERS, BUILDS, HERE, HINTS, IDS, LOCAL, OF_KERNELS, PLACES, QUALIFIERS, is_type, is_word, waits,
 };
 
 /// How a kernel is declared.
@@ -25,12 +26,16 @@ pub(crate) struct KernelText {
     pub(in crate::opencl_c) each: Vec<ParamText>,
     /// The bytes of its body in the source, with braces.
     pub(in crate::opencl_c) body: Range<usize>,
+    /// What is before its name, where it is written again.
+    pub(in crate::opencl_c) type_text: String,
     /// Whether the body has an operator, type or function that takes low bits of a number.
     pub(super) takes_low_bits: bool,
     /// Its local variables, or why they are not known.
     locals: Result<Vec<LocalText>, NotItem>,
     /// Why the body cannot be written elsewhere.
-    moves: Result<(), NotItem>,
+    pub(super) moves: Result<(), NotItem>,
+    /// How it uses names that may be those of functions.
+    pub(super) uses: Uses,
 }
 
 /// A parameter of a kernel.
@@ -72,13 +77,23 @@ pub(crate) enum NotItem {
     Local(String),
     /// It has a function whose result, or whose effect, depends on the order of work-items.
     Order(String),
-    /// A function that it calls asks for ids.
-    Helper(String),
+    /// A function that it calls asks for ids, and cannot be written again.
+    Helper(String, Box<NotItem>),
+    /// Its parameters are not plain.
+    Params,
+    /// It is a kernel, which another one calls.
+    Kernel,
+    /// It is defined more than once.
+    Twice,
+    /// A condition of the preprocessor says whether it is defined.
+    Conditional,
+    /// Other functions may have its name.
+    Overloaded,
     /// It has a word that means something else at another place.
     Place(String),
     /// It has a line of the preprocessor that is no condition.
     Directive,
-    /// It uses the name of a function for ids without a call.
+    /// It uses the name of a function for ids, or of one that asks for them, without a call.
     Name(String),
     /// It has the name of something that is declared after it.
     Later(String),
@@ -107,7 +122,12 @@ impl fmt::Display for NotItem {
             Self::Waits => f.write_str("its work-items wait for each other, or share local memory"),
             Self::Local(name) => write!(f, "clgraph does not read how its local variable `{name}` is declared or used"),
             Self::Order(word) => write!(f, "what `{word}` does depends on the order of work-items"),
-            Self::Helper(name) => write!(f, "function `{name}`, which it calls, asks for the ids of the work-item"),
+            Self::Helper(name, why) => write!(f, "function `{name}`, which it calls, asks for ids: {why}"),
+            Self::Params => f.write_str("its parameters are not plain"),
+            Self::Kernel => f.write_str("it is a kernel itself"),
+            Self::Twice => f.write_str("it is defined more than once"),
+            Self::Conditional => f.write_str("a condition of the preprocessor says whether it is defined"),
+            Self::Overloaded => f.write_str("other functions may have its name"),
             Self::Place(word) => write!(f, "`{word}` means something else at another place"),
             Self::Directive => f.write_str("it has a line of the preprocessor that is no condition"),
             Self::Name(word) => write!(f, "it uses `{word}` without calling it"),
@@ -138,21 +158,29 @@ impl KernelText {
     }
 }
 
+/// Functions that are written again, by name.
+pub(crate) type Helpers<'a> = BTreeMap<&'a str, &'a KernelText>;
+
 impl Source {
     /// Returns a kernel that can be written as a function of one work-item.
     pub(crate) fn item(&self, name: &str) -> Result<&KernelText, NotItem> {
+        self.item_with_helpers(name).map(|(text, _)| text)
+    }
+
+    /// Returns it with the functions that it reaches and that have to be written again with it, because they ask for ids.
+    pub(crate) fn item_with_helpers(&self, name: &str) -> Result<(&KernelText, Helpers<'_>), NotItem> {
         let text = self.kernel(name).map_err(NotItem::Unreadable)?;
         text.moves.clone()?;
         if let Some(word) = HINTS.iter().find(|word| self.macros.contains(**word)) {
             return Err(NotItem::Unreadable(Unreadable::Keyword((*word).to_owned())));
         }
-        // The functions and macros that it reaches, and for each by which function it calls.
+        // The functions and macros that it reaches, and for each by which function that stays where it is.
         let mut open: Vec<(&str, Option<&str>)> = vec![(name, None)];
-        let mut seen = BTreeSet::new();
-        while let Some((of, helper)) = open.pop() {
+        let (mut seen, mut helpers) = (BTreeSet::new(), Helpers::new());
+        while let Some((of, stays)) = open.pop() {
             for word in self.words.get(of).into_iter().flatten() {
                 let is_function = of == name || self.functions.contains(of);
-                if !(BARRIERS.contains(&word.as_str()) && helper.is_none())
+                if !BARRIERS.contains(&word.as_str())
                     && !(HERE.contains(&word.as_str()) && is_function)
                     && (waits(word) || LOCAL.contains(&word.as_str()))
                 {
@@ -165,25 +193,36 @@ impl Source {
                 if let Some(id) = self.naming_ids.get(word) {
                     return Err(NotItem::Name(id.clone()));
                 }
-                if let (true, Some(helper)) = (IDS.contains(&word.as_str()), helper) {
-                    return Err(NotItem::Helper(helper.to_owned()));
+                if let (true, Some(helper)) = (IDS.contains(&word.as_str()), stays) {
+                    return Err(NotItem::Helper(helper.to_owned(), Box::new(NotItem::Name(word.clone()))));
                 }
-                if BUILDS.contains(&word.as_str()) || (helper.is_none() && PLACES.contains(&word.as_str())) {
+                if BUILDS.contains(&word.as_str()) || (stays.is_none() && PLACES.contains(&word.as_str())) {
                     return Err(NotItem::Place(word.clone()));
                 }
-                if helper.is_none() && self.quoting.contains(word) {
+                if stays.is_none() && self.quoting.contains(word) {
                     return Err(NotItem::Quotes(word.clone()));
                 }
-                if self.words.contains_key(word) {
-                    let helper = if self.macros.contains(word) { helper } else { Some(helper.unwrap_or(word)) };
-                    if seen.insert((word, helper.is_some())) {
-                        open.push((word, helper));
+                if let Some(helper) = self.helpers.get(word) {
+                    let own = if of == name { Some(text) } else { helpers.get(of).copied() };
+                    if own.is_some_and(|own| own.uses.bare.contains(word)) {
+                        return Err(NotItem::Name(word.clone()));
+                    }
+                    let known =
+                        helper.as_ref().map_err(Clone::clone).and_then(|text| text.moves.clone().map(|()| text));
+                    let known = known.map_err(|why| NotItem::Helper(word.clone(), Box::new(why)))?;
+                    if helpers.insert(word, known).is_none() {
+                        open.push((word, None));
+                    }
+                } else if self.words.contains_key(word) {
+                    let stays = if self.macros.contains(word) { stays } else { Some(stays.unwrap_or(word)) };
+                    if seen.insert((word, stays.is_some())) {
+                        open.push((word, stays));
                     }
                 }
             }
         }
         text.locals.as_ref().map_err(Clone::clone)?;
-        Ok(text)
+        Ok((text, helpers))
     }
 
     /// Returns whether a kernel, or a function that it reaches, has a word.
@@ -205,7 +244,7 @@ impl Source {
 
 impl<'a> Reader<'a> {
     /// A word must mean the same at the end of the source as where the kernel is, through all macros.
-    fn check_later(&self, word: &str, end: usize) -> Result<(), Unreadable> {
+    pub(super) fn check_later(&self, word: &str, end: usize) -> Result<(), Unreadable> {
         let later = |at: Option<&usize>| at.is_some_and(|at| *at > end);
         let (mut seen, mut open) = (BTreeSet::from([word]), vec![word]);
         while let Some(name) = open.pop() {
@@ -224,7 +263,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads a kernel. `params` has its parentheses, and `body` its braces.
+    /// Reads a kernel, or a function that one reaches. `params` has its parentheses, and `body` its braces.
     pub(super) fn kernel(
         &mut self,
         own_name: &str,
@@ -273,15 +312,9 @@ impl<'a> Reader<'a> {
         let attributes = shape.attributes.iter().map(|range| format!("__attribute__{}", text(&tokens[range.clone()])));
         let attributes: Vec<String> = attributes.collect();
         let params = if is_empty { String::new() } else { text(inside) };
-        let known = ["kernel", "__kernel", "void", own_name];
-        let other = shape.words.iter().copied().find(|word| !known.contains(word));
-        let of = |range: &Range<usize>| self.unknown_attribute(&tokens[range.clone()]);
-        let other = other.or_else(|| shape.attributes.iter().find_map(of));
-        let moves = match other {
-            Some(word) => Err(NotItem::Attribute(word.to_owned())),
-            None => self.moves(&names, body, end),
-        };
-        let moves = moves.map(|mut free| {
+        let head = self.head(own_name, shape, tokens, end);
+        let (type_text, head) = head.map_or_else(|why| (String::new(), Err(why)), |text| (text, Ok(())));
+        let moves = head.and_then(|()| self.moves(&names, body, end)).map(|mut free| {
             let types = inside
                 .iter()
                 .filter_map(|token| self.word(token))
@@ -291,16 +324,8 @@ impl<'a> Reader<'a> {
         });
         let locals = self.locals(body, &names);
         let takes_low_bits = self.takes_low_bits(body) || self.takes_low_bits(inside);
-        Ok(KernelText {
-            attributes: attributes.join(" "),
-            params,
-            names,
-            each,
-            body: place,
-            takes_low_bits,
-            locals,
-            moves,
-        })
+        let (attributes, uses, body) = (attributes.join(" "), self.uses(inside, body), place);
+        Ok(KernelText { attributes, params, names, each, body, type_text, takes_low_bits, locals, moves, uses })
     }
 
     fn param(&self, tokens: &[Token], type_text: String) -> ParamText {
@@ -338,8 +363,8 @@ impl<'a> Reader<'a> {
         pieces.filter_map(|piece| if let Piece::Word(word) = piece { Some(word.as_str()) } else { None })
     }
 
-    /// Returns an attribute that may change what a kernel does.
-    fn unknown_attribute(&self, tokens: &[Token]) -> Option<&'a str> {
+    /// Returns an attribute that is none of these, which may change what a function does.
+    pub(super) fn unknown_attribute(&self, tokens: &[Token], known: &[&str]) -> Option<&'a str> {
         let mut depth = 0;
         tokens.iter().find_map(|token| match token.kind {
             TokenKind::Mark(b'(') => {
@@ -351,7 +376,7 @@ impl<'a> Reader<'a> {
                 None
             }
             _ if depth > 2 => None,
-            _ => self.word(token).filter(|word| !ATTRIBUTES.contains(word)),
+            _ => self.word(token).filter(|word| !known.contains(word)),
         })
     }
 

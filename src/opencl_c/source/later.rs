@@ -31,6 +31,13 @@ struct Declared {
     is_overloaded: bool,
 }
 
+impl Places {
+    /// Whether other functions may have a name.
+    pub(super) fn is_overloaded(&self, name: &str) -> bool {
+        self.declared.get(name).is_some_and(|of| of.is_overloaded)
+    }
+}
+
 struct Pragma {
     at: usize,
     /// What it sets.
