@@ -180,10 +180,8 @@ impl Source {
         while let Some((of, stays)) = open.pop() {
             for word in self.words.get(of).into_iter().flatten() {
                 let is_function = of == name || self.functions.contains(of);
-                if !BARRIERS.contains(&word.as_str())
-                    && !(HERE.contains(&word.as_str()) && is_function)
-                    && (waits(word) || LOCAL.contains(&word.as_str()))
-                {
+                let is_known = BARRIERS.contains(&word.as_str()) || (HERE.contains(&word.as_str()) && is_function);
+                if !is_known && (waits(word) || LOCAL.contains(&word.as_str())) {
                     return Err(NotItem::Waits);
                 }
                 let is_order = |part: &&str| word.contains(*part) && !word.starts_with('.');
