@@ -50,27 +50,37 @@ pub(crate) trait Refs {
 }
 
 /// By argument, how many bytes of its memory belong to each work-item: the one with linear index `i` touches only the bytes from `i` times
-/// as many on. In order of the arguments.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Elementwise(Vec<(usize, usize)>);
+/// as many on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Elementwise {
+    /// In order of the arguments.
+    list: Vec<(usize, usize)>,
+    /// Whether the host does the launch, and looks whether it is so.
+    is_checked: bool,
+}
 
 impl Elementwise {
     /// Returns None for an empty list. The list has no argument twice with different numbers.
     pub(crate) fn of(mut list: Vec<(usize, usize)>) -> Option<Box<Self>> {
         list.sort_unstable();
         list.dedup();
-        (!list.is_empty()).then(|| Box::new(Self(list)))
+        (!list.is_empty()).then(|| Box::new(Self { list, is_checked: false }))
+    }
+
+    /// Returns the same promise, if there is one, of a launch that the host does.
+    pub(crate) fn checked(of: Option<&Self>) -> Box<Self> {
+        Box::new(Self { is_checked: true, ..of.cloned().unwrap_or_default() })
     }
 
     /// Returns the arguments, each with its bytes of a work-item.
     pub(crate) fn list(&self) -> Vec<(usize, usize)> {
-        self.0.clone()
+        self.list.clone()
     }
 
     /// Returns how many bytes of an argument belong to a work-item.
     pub(crate) fn bytes(&self, argument: usize) -> Option<usize> {
-        let at = self.0.binary_search_by_key(&argument, |(argument, _)| *argument).ok()?;
-        Some(self.0[at].1)
+        let at = self.list.binary_search_by_key(&argument, |(argument, _)| *argument).ok()?;
+        Some(self.list[at].1)
     }
 }
 
@@ -150,7 +160,8 @@ impl<R: Refs> Command<R> {
         match self {
             Self::Empty | Self::SubGraph(_) | Self::Alloc(_) | Self::Free(_) => false,
             Self::Task(_) | Self::Event { .. } | Self::Control(_) => false,
-            Self::Kernel { .. } | Self::Native { .. } | Self::Hint { .. } => true,
+            Self::Kernel { .. } => !self.is_host(),
+            Self::Native { .. } | Self::Hint { .. } => true,
             Self::Copy { .. } | Self::CopyRect(_) | Self::CopyImage(_) => true,
             Self::Fill { .. } | Self::Write { .. } | Self::Read { .. } => true,
         }
@@ -161,7 +172,8 @@ impl<R: Refs> Command<R> {
         match self {
             Self::Task(_) | Self::Event { .. } | Self::Control(_) => true,
             Self::Empty | Self::SubGraph(_) | Self::Alloc(_) | Self::Free(_) => false,
-            Self::Kernel { .. } | Self::Native { .. } | Self::Hint { .. } => false,
+            Self::Kernel { elementwise, .. } => elementwise.as_deref().is_some_and(|of| of.is_checked),
+            Self::Native { .. } | Self::Hint { .. } => false,
             Self::Copy { .. } | Self::CopyRect(_) | Self::CopyImage(_) => false,
             Self::Fill { .. } | Self::Write { .. } | Self::Read { .. } => false,
         }

@@ -6,6 +6,7 @@
 //! | `CLGRAPH_LOOPS` | at finalize | `auto`, `host-decided` or `ahead`: how loops run, unless the program says so |
 //! | `CLGRAPH_FUSE` | at finalize | `off`, `auto` or `now`: whether small launches are fused, unless the program says so |
 //! | `CLGRAPH_FUSE_AFTER` | at finalize | with `auto`: how many milliseconds of submissions come before the fused kernels are built |
+//! | `CLGRAPH_CHECK_ELEMENTWISE` | at finalize | `1`: submissions check the promises `elementwise` of launches; `0`: they do not |
 //! | `CLGRAPH_TUNING_CACHE` | at finalize | the file that keeps the measurements of the automatic path, unless the program names one |
 //! | `CLGRAPH_DUMP` | at finalize | a folder: each finalize, and each fusing after it, writes its report and its graph there |
 //! | `CLGRAPH_GLOBALS` | when a program with device globals is built | `named`, `kernel` or `argument`: how kernels access device globals, unless the program sets it |
@@ -84,6 +85,19 @@ pub(crate) fn fuse_after() -> Result<Option<u64>, SetupError> {
             let allowed = "a number of milliseconds, at least 0";
             Err(SetupError::Environment { variable: "CLGRAPH_FUSE_AFTER", given, allowed })
         }
+    }
+}
+
+/// Returns whether `CLGRAPH_CHECK_ELEMENTWISE` asks for checks.
+pub(crate) fn check_elementwise() -> Result<bool, SetupError> {
+    match variable("CLGRAPH_CHECK_ELEMENTWISE").as_deref() {
+        None | Some("0") => Ok(false),
+        Some("1") => Ok(true),
+        Some(given) => Err(SetupError::Environment {
+            variable: "CLGRAPH_CHECK_ELEMENTWISE",
+            given: given.to_owned(),
+            allowed: "`0` or `1`",
+        }),
     }
 }
 

@@ -210,6 +210,7 @@
 //! | `CLGRAPH_LOOPS` | `auto`, `host-decided` or `ahead`: sets how loops run ([`Loops`]) if the program leaves it to clgraph |
 //! | `CLGRAPH_FUSE` | `off`, `auto` or `now`: whether small launches are fused ([`Fuse`]), unless the program says so |
 //! | `CLGRAPH_FUSE_AFTER` | with `auto`: how many milliseconds of submissions come before fused kernels are built |
+//! | `CLGRAPH_CHECK_ELEMENTWISE` | `1`: submissions check what launches promise by [`KernelNode::elementwise`], which takes several times as long |
 //! | `CLGRAPH_PATH` | `auto`, `native`, `replay`, `gated` or `queues`: sets the [`Path`] if the program leaves it to clgraph |
 //! | `CLGRAPH_GLOBALS` | `named`, `kernel` or `argument`: sets how kernels reach device globals ([`GlobalAccess`]) if the program leaves it to clgraph |
 //! | `CLGRAPH_TUNING_CACHE` | names a file that keeps what the automatic path has found, if the program names none ([`Finalize::tuning_cache`]) |
@@ -354,8 +355,8 @@ pub use device_global::{
 };
 pub use error::{
     BuildCause, BuildError, DriverError, DriverFault, Error, ErrorKind, FinalizeError, GlobalError, GroupError,
-    MemoryError, ParameterError, ProgramError, RecordError, RectError, Result, SetupError, Status, SubmitError,
-    UpdateError, WorkGroupError,
+    MemoryError, ParameterError, ProgramError, RecordError, RectError, Result, SetupError, Status, Strayed,
+    SubmitError, UpdateError, WorkGroupError,
 };
 pub use exec::{
     Branch, Condition, ControlHandle, Dependency, Executable, Finalize, Fuse, Loop, LoopBounds, Loops, Progress,

@@ -7,7 +7,8 @@ use std::time::Duration;
 use clgraph::{
     BuildCause, BuildError, DriverError, Error, ErrorKind, Finalize, FinalizeError, GlobalAccess, GlobalError,
     GroupError, ImageAccess, ImageFormat, ImageKind, MemoryError, MemoryKind, NodeKind, ParameterError, PoolKind,
-    Program, ProgramError, RecordError, RectError, SetupError, Status, SubmitError, UpdateError, WorkGroupError,
+    Program, ProgramError, RecordError, RectError, SetupError, Status, Strayed, SubmitError, UpdateError,
+    WorkGroupError,
 };
 use common::{Bench, UserEvent, assert_error};
 
@@ -491,6 +492,11 @@ fn messages() -> Vec<String> {
         CommandFailed(driver),
         DependencyFailed { cause: cause() },
         HostTask { node: a, what: text("host task"), text: text("no paper") },
+        BrokenPromise {
+            node: a,
+            kernel: text("smooth"),
+            strayed: Box::new(Strayed { argument: 1, bytes: 4, items: 0..31, wrote: false, changed: 0, byte: 120 }),
+        },
         NativeCommand { node: a, text: text("no paper") },
         EventMissing { node: a, method: "with_event" },
         EventTwice { node: a },

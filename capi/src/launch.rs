@@ -75,6 +75,7 @@ pub struct clg_arg {
     /// For memory: how many bytes belong to each work-item, or 0. The program then promises that the work-item with
     /// `get_global_linear_id() == i` touches of this memory only the bytes from `i` times as many on, counted from the address that the
     /// kernel gets. Launches with this promise for all memory that one of them writes can become one (`clg_finalize_options.fuse`).
+    /// If the environment variable CLGRAPH_CHECK_ELEMENTWISE is `1` when a graph is finalized, its submissions check the promise.
     pub elementwise: usize,
 }
 

@@ -103,6 +103,7 @@ impl Graph {
     /// globals of its program the kernel uses, as for arguments: `globals=[In(x), InOut(y)]`, or `()` for none; without
     /// it the kernel counts as reading and writing all of them. `elementwise={0: 4}` promises that each work-item touches
     /// of the memory of argument 0 only its own 4 bytes: the one with `get_global_linear_id() == i` those from `4 * i` on.
+    /// Submissions check that if the environment variable CLGRAPH_CHECK_ELEMENTWISE is `1` when the graph is finalized.
     ///
     /// An argument is `In(x)`, `Out(x)` or `InOut(x)` for memory and images; a numpy scalar, a record or bytes for a
     /// value; a `Param`; `Local(bytes)` or a pyopencl.LocalMemory; a pyopencl.Sampler; None for a null pointer. A plain

@@ -234,7 +234,9 @@ fn submit(error: &mut SubmitError, to: &mut Parts) {
             of_error(cause, to);
         }
         Is::HostTask { what, text, .. } => to.texts([what, text]),
-        Is::NativeCommand { text, .. } | Is::UserEvent { text } => to.text(text),
+        Is::NativeCommand { text, .. } | Is::UserEvent { text } | Is::BrokenPromise { kernel: text, .. } => {
+            to.text(text)
+        }
         _ => {}
     }
 }

@@ -28,7 +28,7 @@ pub use build::{BuildCause, BuildError};
 pub use command::{GroupError, RectError, WorkGroupError};
 pub use global::GlobalError;
 pub use record::RecordError;
-pub use run::{FinalizeError, SubmitError};
+pub use run::{FinalizeError, Strayed, SubmitError};
 pub use setup::{MemoryError, ProgramError, SetupError};
 pub use update::{ParameterError, UpdateError};
 

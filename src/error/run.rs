@@ -1,5 +1,7 @@
 //! Errors of finalizing and submitting.
 
+use std::fmt;
+use std::ops::Range;
 use std::time::Duration;
 
 use super::{BuildCause, DriverError, ErrorKind, ProgramError};
@@ -8,6 +10,42 @@ use crate::handles::Node;
 /// Says where an edge between two nodes can be added.
 pub(super) fn edge(first: &Node, second: &Node) -> &'static str {
     if first == second { "add an edge in the graph that this node runs" } else { "add an edge with `Graph::add_edge`" }
+}
+
+/// How work-items of a launch touched bytes that are not theirs: see [`SubmitError::BrokenPromise`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Strayed {
+    /// The argument of the promise, from 0.
+    pub argument: usize,
+    /// How many bytes of its memory belong to a work-item, by the promise.
+    pub bytes: usize,
+    /// The linear indices of the work-items that ran alone.
+    pub items: Range<u64>,
+    /// Whether they wrote bytes of others. Otherwise they read some.
+    pub wrote: bool,
+    /// The argument whose bytes show it: with `wrote` that of the promise, and otherwise one that the work-items wrote.
+    pub changed: usize,
+    /// The first such byte.
+    pub byte: usize,
+}
+
+impl fmt::Display for Strayed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { argument, bytes, items, wrote, changed, byte } = self;
+        write!(f, "`elementwise({argument}, {bytes})`: when only ")?;
+        match items.end.saturating_sub(1) {
+            last if last == items.start => write!(f, "work-item {last}")?,
+            last => write!(f, "work-items {} to {last}", items.start)?,
+        }
+        if *wrote {
+            return write!(f, " ran, byte {byte} of argument {argument}, which belongs to none of them, was written");
+        }
+        write!(
+            f,
+            " ran, byte {byte} of argument {changed} depended on bytes of argument {argument} that belong to none of them, so \
+             they were read"
+        )
+    }
 }
 
 /// A graph cannot be finalized into an executable. The graph is unchanged.
@@ -357,6 +395,19 @@ pub enum SubmitError {
         what: String,
         /// The error of its function.
         text: String,
+    },
+    /// A launch broke its promise [`elementwise`](crate::KernelNode::elementwise). Submissions look only if the environment variable
+    /// `CLGRAPH_CHECK_ELEMENTWISE` says so. The launch ran, and the nodes that wait for it did not; all other nodes did.
+    #[error(
+        "{node} (kernel `{kernel}`) breaks its promise {strayed}: correct the kernel or the number of bytes, or take the promise back"
+    )]
+    BrokenPromise {
+        /// The launch.
+        node: Node,
+        /// The name of the kernel.
+        kernel: String,
+        /// Which promise, and what happened.
+        strayed: Box<Strayed>,
     },
     /// The function of a native command returned an error or panicked while it enqueued. The commands enqueued before
     /// it will still run.

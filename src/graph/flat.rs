@@ -100,6 +100,13 @@ impl Flat {
         Some((Self::of(Arc::new(tables), origins), loops.into_iter().collect(), places))
     }
 
+    /// Has the host do each launch with a promise, or `all` launches, so that it checks them. None if there are none.
+    pub(crate) fn checked(&self, all: bool) -> Option<Self> {
+        let ir = lower::checked(&self.tables.ir, all)?;
+        let tables = Tables { ir, ..(*self.tables).clone() };
+        Some(Self::of(Arc::new(tables), self.origins.clone()))
+    }
+
     /// Writes fused kernels in the places of chains. Returns the graph, and by its nodes, which nodes each one was. `None` if there are
     /// no kernels, or if a table is full.
     pub(crate) fn fused(&self, chains: &Chains, built: Vec<Option<FusedChain>>) -> Option<(Self, Vec<Vec<NodeId>>)> {

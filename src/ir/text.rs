@@ -70,7 +70,8 @@ fn command(ir: &Ir, command: &Command<ById>, f: &mut fmt::Formatter<'_>) -> fmt:
             let args: Vec<String> = ir.args(*args).iter().map(|arg| argument(ir, *arg)).collect();
             let global = &grid.global[..grid.dims as usize];
             write!(f, "kernel {}({}) over {global:?}", ir.kernels[kernel.index()].name, args.join(", "))?;
-            grid.local.map_or(Ok(()), |local| write!(f, " in groups of {:?}", &local[..grid.dims as usize]))
+            grid.local.map_or(Ok(()), |local| write!(f, " in groups of {:?}", &local[..grid.dims as usize]))?;
+            f.write_str(if command.is_host() { " by the host" } else { "" })
         }
         Command::Copy { src, dst, size } => write!(f, "copy {size} bytes from {} to {}", at(src), at(dst)),
         Command::CopyRect(rect) => {

@@ -10,6 +10,7 @@
 //! | `inline.rs` | the pass that replaces sub-graphs, and the bodies of branches and loops, by their nodes |
 //! | `unroll.rs` | the pass that replaces short loops with a known number of turns by their turns |
 //! | `fuse.rs` | the pass that puts one node in the place of launches that one kernel does; `fuse_tests.rs`, `lane_tests.rs`: its tests |
+//! | `checked.rs` | the pass that has the host do launches whose promises are checked |
 //! | `elementwise.rs` | which launches each work-item may do on its own, one after the other |
 //! | `tests.rs` | graphs as text before and after a pass, without a device |
 //!
@@ -21,6 +22,7 @@
 //!
 //! Invariants: a pass changes no graph that it reads, and recurses over none. Rules: N1 to N3.
 
+mod checked;
 mod elementwise;
 mod fuse;
 #[cfg(test)]
@@ -34,6 +36,7 @@ mod tests;
 mod together_tests;
 mod unroll;
 
+pub(crate) use checked::checked;
 pub(crate) use elementwise::Uses;
 pub(crate) use fuse::{
     BYTES, Chain, Chains, EachItem, Fused, Need, Piece, Pointer, Together, chains, writes_otherwise,

@@ -6,7 +6,7 @@ use expect_test::expect;
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
 use super::*;
-use crate::command::{Arg, Command, Control, ControlKind, Grid, Location};
+use crate::command::{Arg, Command, Control, ControlKind, Elementwise, Grid, Location};
 use crate::ir::flows::Flows;
 use crate::ir::{Access, AllocDecl, AllocId, Body, ChildId, KernelDecl, Mode, RootId, View, ViewKind};
 
@@ -109,6 +109,22 @@ fn child() -> Ir {
     push(&mut ir, read, &[(0, Mode::Read)], &[1]);
     (ir.data, ir.results) = (1, 1);
     ir
+}
+
+/// Rule Z4: launches with a promise, or all, become nodes of the host.
+#[test]
+fn the_host_does_launches_that_are_checked() {
+    let mut graph = child();
+    assert_eq!(checked(&graph, false).map(|ir| ir.to_string()), None);
+    let by_host = graph.to_string().replace(" over [16]", " over [16] by the host");
+    assert_eq!(checked(&graph, true).unwrap().to_string(), by_host);
+    let Command::Kernel { elementwise, .. } = graph.command_mut(NodeId(1)) else { panic!("no kernel") };
+    *elementwise = Elementwise::of(vec![(0, 4)]);
+    let done = checked(&graph, false).unwrap();
+    assert_eq!(done.to_string(), by_host);
+    let Command::Kernel { elementwise: Some(promise), .. } = done.command(NodeId(1)) else { panic!("no promise") };
+    assert_eq!((promise.bytes(0), promise.bytes(1)), (Some(4), None));
+    assert!(std::sync::Arc::ptr_eq(&graph.topology, &done.topology));
 }
 
 /// Rule N1

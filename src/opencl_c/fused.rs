@@ -87,8 +87,8 @@ pub(crate) enum Form {
 pub(crate) enum Way {
     /// Launch after launch.
     InTurn(Dialect),
-    /// Each work-item does all launches on its own.
-    EachItem,
+    /// Each work-item does all launches on its own. `in_range`: others than those from one linear id up to another do nothing.
+    EachItem { in_range: bool },
 }
 
 /// What the driver makes of a source.

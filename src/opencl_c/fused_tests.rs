@@ -21,9 +21,7 @@ fn what_is_no_function_of_one_work_item_is_refused_with_the_reason() {
         ("#define ADD(x) atom_add(x, 1)\nkernel void f(global int *a) { ADD(a); }", order("atom_add")),
         ("void h(global int *a) { atomic_add(a, 1); } kernel void f(global int *a) { h(a); }", order("atomic_add")),
         ("kernel void f() { printf(\"1\"); }", order("printf")),
-        ("kernel void g() { get_global_id(0); } kernel void f() { g(); }", {
-            NotItem::Helper("g".to_owned(), Box::new(NotItem::Kernel))
-        }),
+        ("kernel void g() { get_global_id(0); } kernel void f() { g(); }", { NotItem::Kernel("g".to_owned()) }),
         ("kernel void f(global int *a) { a[0] = __LINE__; }", place("__LINE__")),
         ("#define HERE __LINE__\nkernel void f(global int *a) { a[0] = HERE; }", place("__LINE__")),
         ("kernel void f(global int *a) {\n#if __LINE__ > 1\na[0] = 1;\n#endif\n}", place("__LINE__")),
@@ -554,7 +552,8 @@ fn work_items_on_their_own_are_straight_lines() {
     let params = vec![FusedParam::Memory, FusedParam::Memory, FusedParam::Value("int".to_owned(), 4)];
     let launches =
         vec![launch("f", &[0, 1, 2], 1, range), launch("none", &[], 1, range), launch("f", &[1, 0, 2], 1, range)];
-    let all = each_item(text, &read(text), &[FusedKernel { params, launches, lane_ends: Vec::new(), turns: false }]);
+    let kernel = FusedKernel { params, launches, lane_ends: Vec::new(), turns: false };
+    let all = each_item(text, &read(text), std::slice::from_ref(&kernel), false);
     expect![[r#"
         __attribute__((always_inline)) void clgraph_fuse_item_f(global const int * s , global int * t , int by) { t[get_global_id(0)] = s[0] + by; }
         __attribute__((always_inline)) void clgraph_fuse_item_none(void) {}
@@ -566,6 +565,16 @@ fn work_items_on_their_own_are_straight_lines() {
         }
     "#]]
     .assert_eq(all.strip_prefix(&format!("#line 1\n{text}\n")).unwrap());
+    let all = each_item(text, &read(text), &[kernel], true);
+    expect![[r#"
+        __attribute__((always_inline)) ulong clgraph_fuse_linear(void) {
+            return ((ulong)(get_global_id(2) - get_global_offset(2)) * get_global_size(1) + get_global_id(1) - get_global_offset(1))
+                * get_global_size(0) + get_global_id(0) - get_global_offset(0);
+        }
+    "#]]
+    .assert_eq(all.split_once("#line").unwrap().0);
+    let returns = "if (clgraph_fuse_go == 0 || clgraph_fuse_linear() < clgraph_fuse_a1 || clgraph_fuse_linear() >= clgraph_fuse_a2) return;";
+    assert!(all.contains(returns), "{all}");
     let tokens = super::tokens::split(&all).unwrap();
     let words = tokens.iter().filter(|token| token.kind == super::tokens::TokenKind::Word);
     for word in words.map(|token| &all[token.at.clone()]) {

@@ -79,7 +79,10 @@ fn local_variables_are_read_or_refused() {
         ("#define T t\nkernel void f(global float *a) { local int t; { int T; T = 1; } }".to_owned(), local("t")),
         // Functions.
         ("typedef local float *p; kernel void f(global float *a) { p t; }".to_owned(), NotItem::Waits),
-        ("kernel void h() { local int t; t = 1; } kernel void f() { h(); }".to_owned(), NotItem::Waits),
+        (
+            "kernel void h() { local int t; t = 1; } kernel void f() { h(); }".to_owned(),
+            NotItem::Kernel("h".to_owned()),
+        ),
         (of("a[0] = work_group_reduce_add(a[0]);"), NotItem::Waits),
         (of("local float t[N]; wait_group_events(1, 0);"), NotItem::Waits),
         (of("local int t[N]; atomic_inc(t);"), NotItem::Order("atomic_inc".to_owned())),

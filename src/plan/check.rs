@@ -323,6 +323,7 @@ fn order_and_steps(ir: &Ir, order: &[NodeId], plan: &Plan, updatable: bool) -> R
             | Command::Task(_)
             | Command::Control(_)
             | Command::Event { .. } => false,
+            command if command.is_host() => false,
             Command::Native { .. } => true,
             // An update may make it do something.
             _ if updatable => true,

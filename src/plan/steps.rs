@@ -10,7 +10,7 @@ pub(super) fn steps(ir: &Ir, orders: &[Vec<NodeId>], object_of: &[Option<ObjectI
     for order in orders {
         let is_step = |node: &&NodeId| {
             let op = ir.command(**node);
-            if updatable { op.is_command() } else { !op.is_noop() }
+            if updatable { op.is_command() } else { !op.is_noop() && !op.is_host() }
         };
         steps.extend(order.iter().filter(is_step).map(|&node| Step { node, object: object_of[node.index()] }));
     }

@@ -332,7 +332,7 @@ impl<'k> ExecuteKernel<'k> {
     }
 
     /// Promises that each work-item touches its own bytes of an argument's memory only. See
-    /// [`KernelNode::elementwise`](crate::KernelNode::elementwise).
+    /// [`KernelNode::elementwise`](crate::KernelNode::elementwise). It is for launches that are recorded.
     pub fn set_elementwise(&mut self, argument: usize, bytes: usize) -> &mut Self {
         self.launch.elementwise.push((argument, bytes));
         self

@@ -99,6 +99,8 @@ pub enum WhyNotFused {
     },
     /// The executable profiles.
     Profiled,
+    /// The launches of the executable are checked: `CLGRAPH_CHECK_ELEMENTWISE` is set.
+    Checked,
     /// It is in the body of a loop with a condition, and no kernel can do the turns: the body has other commands, or the condition is not
     /// in plain memory, or another way is asked for. Turns that go ahead of the condition save more then.
     InLoop,
@@ -158,6 +160,7 @@ impl fmt::Display for WhyNotFused {
             Self::Updatable => f.write_str("the executable can be updated, and is not replayed"),
             Self::Update { change } => write!(f, "an update has changed {change}"),
             Self::Profiled => f.write_str("each command is timed"),
+            Self::Checked => f.write_str("CLGRAPH_CHECK_ELEMENTWISE has its promises checked"),
             Self::InLoop => f.write_str("it is in the body of a loop with a condition, whose turns no kernel can do"),
             Self::Size { items } => write!(f, "{items} work-items are too many, or none"),
             Self::Range => f.write_str("its range has an offset or a size beyond 32 bits"),

@@ -132,7 +132,9 @@ impl Program {
             None => {
                 let built = match self.build_fused(way, &unlike, true) {
                     // A type may hide what its values in a table must not be.
-                    Err(NotFused::NotBuilt) if way != Way::EachItem => self.build_fused(way, &unlike, false)?,
+                    Err(NotFused::NotBuilt) if matches!(way, Way::InTurn(_)) => {
+                        self.build_fused(way, &unlike, false)?
+                    }
                     built => built?,
                 };
                 let gone = self.fused_programs().keep(way, unlike, built.clone());
@@ -148,7 +150,7 @@ impl Program {
         let of = self.source().map_err(|why| NotFused::Program(why.clone()))?;
         let text = match way {
             Way::InTurn(dialect) => fused(&of.text, &of.source, dialect, kernels, rolls),
-            Way::EachItem => each_item(&of.text, &of.source, kernels),
+            Way::EachItem { in_range } => each_item(&of.text, &of.source, kernels, in_range),
         };
         ProgramBuilder::new(self.context()).options(&of.options).source(&text).map_err(|error| {
             log_later!(Debug, "a program with fused kernels cannot be built: {error}");

@@ -82,7 +82,7 @@ impl Graph {
     ///   submission instead); [`FinalizeError::Argument`] for an argument that only the driver could check;
     ///   [`FinalizeError::Kernel`]; [`crate::DriverError`];
     /// - the options: [`FinalizeError::Option`]; [`SetupError::Environment`](crate::SetupError::Environment) for a
-    ///   wrong `CLGRAPH_PATH` or `CLGRAPH_LOOPS`; [`FinalizeError::Dump`];
+    ///   wrong `CLGRAPH_PATH`, `CLGRAPH_LOOPS` or another variable; [`FinalizeError::Dump`];
     /// - native commands: [`FinalizeError::NativeCommand`] if one could not record;
     ///   [`SubmitError::InsideNativeCommand`] inside the function of a native command;
     /// - clgraph itself: [`FinalizeError::Defect`].
@@ -116,14 +116,22 @@ impl Graph {
             asked_fuse(options.fuse, self.device().caps())?,
             asked_fuse_after(options.fuse_after)?,
         );
+        let checks = env::check_elementwise()?;
         // If another thread adds nodes meanwhile, it adds them to a copy.
         let Current { tables: graph, reshaped, moved } = self.current()?;
         let full = || FinalizeError::Full { limit: Ir::MOST as u64 };
         let (flat, rolled) = loops::unroll(Flat::new(&graph).ok_or_else(full)?, &options, asked_loops);
+        let unchecked = Arc::clone(&flat.tables);
+        let checked = if checks { checked(&flat, &options) } else { None };
+        // A fused form would have the launches without the host, and which node is one changes with updates.
+        let (is_checked, asked_fuse) = (checked.is_some(), if checked.is_some() { Fuse::Off } else { asked_fuse });
+        let flat = checked.unwrap_or(flat);
         let unrolled = Arc::clone(&flat.tables);
         let home = Home { graph: self.id(), context: self.context(), device: self.device() };
         let (align, limit) = self.context().buffer_limits();
-        let memory = MemoryOptions { align, limit, share: !options.separate_memory };
+        // The host does a launch as soon as its edges allow it: no order of commands keeps it from others that would share its bytes. This
+        // executable may be a part of another one, in which the host does its launches.
+        let memory = MemoryOptions { align, limit, share: !options.separate_memory && !checks };
         let fuses_now = asked_fuse == Fuse::Now && !options.updatable && !options.profiling;
         if fuses_now && moved && !options.allow_conflicts {
             home.find_conflicts(&flat, memory)?;
@@ -138,6 +146,7 @@ impl Graph {
             (flat, reports)
         } else {
             let why = match asked_fuse {
+                _ if is_checked => Some(WhyNotFused::Checked),
                 Fuse::Now if options.profiling => Some(WhyNotFused::Profiled),
                 Fuse::Now if !is_replayed => Some(WhyNotFused::Updatable),
                 Fuse::Now | Fuse::Auto | Fuse::Off => None,
@@ -249,7 +258,8 @@ impl Graph {
             updatable,
             names,
         };
-        let mut passes = vec![("inline", &rolled.flat().tables.ir), ("unroll", &unrolled.ir)];
+        let mut passes = vec![("inline", &rolled.flat().tables.ir), ("unroll", &unchecked.ir)];
+        passes.extend(is_checked.then_some(("check", &unrolled.ir)));
         // What is fused at once has its memory before.
         passes.extend(with_memory.iter().filter(|_| is_fused).map(|placed| ("place memory", &placed.ir)));
         passes.push(("fuse", &flat.tables.ir));
@@ -286,6 +296,20 @@ impl Graph {
         }
         Ok(Executable(inner))
     }
+}
+
+/// Returns the graph in which the host does the launches that are checked. None if there are none, or if they cannot be.
+fn checked(flat: &Flat, options: &Finalize) -> Option<Flat> {
+    // An update may bring a promise to any launch.
+    let checked = flat.checked(options.updatable)?;
+    if options.allow_conflicts {
+        log::warn!(
+            "an executable is not checked, although CLGRAPH_CHECK_ELEMENTWISE says so: it has \
+             `Finalize::allow_conflicts`, and launches without an order would run in another one"
+        );
+        return None;
+    }
+    Some(checked)
 }
 
 /// Returns the nodes with external events, by event.

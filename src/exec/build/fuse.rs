@@ -385,11 +385,12 @@ impl<'a> Fusing<'a> {
             size_beyond: quirks::size_of_a_fourth_dimension(caps),
             vectorizes: quirks::vectorizes_loops_rightly(caps),
         });
-        let both = |at| [in_turn, Way::EachItem].map(|way| (at, way));
+        let each_item = Way::EachItem { in_range: false };
+        let both = |at| [in_turn, each_item].map(|way| (at, way));
         for ((number, program), way) in self.programs.iter().enumerate().flat_map(both) {
             let is_of = |at: &usize| {
                 let chain = &chains.chains[*at];
-                chain.each_item == (way == Way::EachItem) && self.pieces[&chain.launches[0]].program == number
+                chain.each_item == (way == each_item) && self.pieces[&chain.launches[0]].program == number
             };
             let of: Vec<usize> = (0..chains.chains.len()).filter(is_of).collect();
             if of.is_empty() {

@@ -35,6 +35,7 @@
 //! | `fused_form.rs` | the fused form comes, follows updates, and goes |
 //! | `frames.rs` | the graph itself, and the turns of bodies that are going on |
 //! | `ahead.rs`, `on_device.rs` | turns that the host does not decide one by one: enqueued before their condition is known, or done by a kernel |
+//! | `checked.rs` | launches whose promises are checked |
 //! | `frontier.rs` | what of a deferred submission can go on, as plain data |
 //! | `leftovers.rs` | what is dropped, and queues that are flushed, after the lock is released |
 //!
@@ -48,6 +49,7 @@ mod ahead;
 pub(in crate::exec) mod bindings;
 pub(in crate::exec) mod blocker;
 pub(in crate::exec) mod builder;
+mod checked;
 pub(in crate::exec) mod completion;
 pub(in crate::exec) mod control;
 mod deferred;

@@ -25,9 +25,11 @@ use crate::command::Command;
 use crate::error::{DriverError, Result, SubmitError};
 use crate::exec::submit::bindings::{External, SubmissionBindings};
 use crate::exec::submit::blocker::Blocker;
+use crate::exec::submit::checked;
 use crate::exec::submit::deferred::{Deferred, waited};
 use crate::exec::submit::frames::{Frame, Over, ROOT, TaskAt, Turn};
 use crate::exec::submit::user_event::ReservedUserEvent;
+use crate::graph::Tables;
 use crate::graph::nodes::host_task::{TaskFn, TaskSubmission};
 use crate::graph::ports::Scope;
 use crate::handles::Port;
@@ -47,6 +49,8 @@ enum Called {
 enum What {
     Control,
     Function(TaskFn),
+    /// A launch that is checked.
+    Launch(Arc<Tables>),
     /// None: the event has come.
     Wait(Option<Blocker>),
     /// None: it was completed.
@@ -228,6 +232,18 @@ impl Deferred {
                 let failed = |text| SubmitError::HostTask { node, what: self.describe(task), text }.into();
                 Called::Ended(outcome.and(unmapped).map_err(failed))
             }
+            Some(What::Launch(tables)) => {
+                self.state.staged(None);
+                let Some(calling) = DriverCall::begin() else {
+                    self.forget();
+                    return Called::Later;
+                };
+                let begin = Instant::now();
+                let outcome = checked::launch(self.exec(), &tables, self.task_node(task));
+                drop(calling);
+                self.log(task, event, begin);
+                Called::Ended(outcome)
+            }
             Some(What::Wait(None)) => {
                 self.log(task, event, Instant::now());
                 Called::Ended(Ok(()))
@@ -288,7 +304,9 @@ impl Deferred {
             Command::Control(_) => Some(What::Control),
             // The device does these, or nobody. Every kind is named: a new one that the host does must not end before it begins.
             Command::Empty | Command::SubGraph(_) | Command::Alloc(_) | Command::Free(_) => None,
-            Command::Kernel { .. } | Command::Native { .. } | Command::Hint { .. } => None,
+            // Other launches are no tasks.
+            Command::Kernel { .. } => Some(What::Launch(Arc::clone(tables))),
+            Command::Native { .. } | Command::Hint { .. } => None,
             Command::Copy { .. } | Command::CopyRect(_) | Command::CopyImage(_) => None,
             Command::Fill { .. } | Command::Write { .. } | Command::Read { .. } => None,
         }

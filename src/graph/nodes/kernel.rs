@@ -239,6 +239,10 @@ impl KernelNode<'_> {
     /// all memory that one of them writes is promised with the same start and the same number, become one launch, whatever the number
     /// of work-items. Each work-item then does what it did in each launch. Memory that all of them only read needs no promise.
     ///
+    /// If the environment variable `CLGRAPH_CHECK_ELEMENTWISE` is `1` when the graph is finalized, submissions check the promise:
+    /// [`SubmitError::BrokenPromise`](crate::SubmitError::BrokenPromise) says how it was broken. A launch that cannot be checked is
+    /// named in the log.
+    ///
     /// ```
     /// # fn main() -> clgraph::Result<()> {
     /// # use clgraph::{Buffer, Finalize, Fuse, Graph, Program, Queue};

@@ -10,6 +10,15 @@
 //!     clgraph_fuse_item_scale(clgraph_fuse_a0, clgraph_fuse_a2);
 //! }
 //! ```
+//!
+//! Where the work-items of a range alone are to do their parts, the others return at once. The last two parameters are the range:
+//!
+//! ```text
+//! kernel void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, const ulong clgraph_fuse_a2, const ulong clgraph_fuse_a3, ..) {
+//!     if (.. || clgraph_fuse_linear() < clgraph_fuse_a2 || clgraph_fuse_linear() >= clgraph_fuse_a3) return;
+//!     clgraph_fuse_item_scale(clgraph_fuse_a0, clgraph_fuse_a1);
+//! }
+//! ```
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -17,10 +26,18 @@ use std::fmt::Write;
 use super::super::source::Source;
 use super::{FusedKernel, arg, write_begin};
 
+/// Comes before the source, so that no macro of it changes anything here. OpenCL C before 2.0 has no function for it.
+const LINEAR: &str = "\
+__attribute__((always_inline)) ulong clgraph_fuse_linear(void) {
+    return ((ulong)(get_global_id(2) - get_global_offset(2)) * get_global_size(1) + get_global_id(1) - get_global_offset(1))
+        * get_global_size(0) + get_global_id(0) - get_global_offset(0);
+}
+";
+
 /// Returns a source that has all of `text` and these fused kernels, whose launches are of kernels that the source can give as
-/// functions of one work-item ([`Source::item`]).
-pub(crate) fn each_item(text: &str, source: &Source, kernels: &[FusedKernel]) -> String {
-    let mut all = format!("#line 1\n{text}\n");
+/// functions of one work-item ([`Source::item`]). `in_range`: the last two parameters say which work-items do something.
+pub(crate) fn each_item(text: &str, source: &Source, kernels: &[FusedKernel], in_range: bool) -> String {
+    let mut all = format!("{}#line 1\n{text}\n", if in_range { LINEAR } else { "" });
     let names: BTreeSet<&str> =
         kernels.iter().flat_map(|kernel| &kernel.launches).map(|launch| launch.kernel.as_str()).collect();
     for (name, kernel) in names.into_iter().filter_map(|name| Some((name, source.item(name).ok()?))) {
@@ -30,7 +47,16 @@ pub(crate) fn each_item(text: &str, source: &Source, kernels: &[FusedKernel]) ->
         let _ = writeln!(all, "__attribute__((always_inline)) void clgraph_fuse_item_{name}({params}) {body}");
     }
     for (number, kernel) in kernels.iter().enumerate() {
-        write_begin(&mut all, number, ("", ""), kernel);
+        let others = match kernel.params.len() {
+            end @ 2.. if in_range => {
+                let (first, end) = (end - 2, end - 1);
+                format!(
+                    " || clgraph_fuse_linear() < clgraph_fuse_a{first} || clgraph_fuse_linear() >= clgraph_fuse_a{end}"
+                )
+            }
+            _ => String::new(),
+        };
+        write_begin(&mut all, number, ("", &others), kernel);
         for launch in &kernel.launches {
             let args: Vec<String> = launch.args.iter().map(arg).collect();
             let _ = writeln!(all, "    clgraph_fuse_item_{}({});", launch.kernel, args.join(", "));

@@ -89,7 +89,7 @@ fn functions_that_cannot_be_written_again_are_refused_with_the_reason() {
         ("#if 0\nuint g() { return 1; }\n#else\nuint g() { return h(2); }\n#endif", "a[0] = g();", {
             of("g", NotItem::Twice)
         }),
-        ("#if 0\nkernel void g() {}\n#else\nvoid g() { h(2); }\n#endif", "g();", of("g", NotItem::Twice)),
+        ("#if 0\nkernel void g() {}\n#else\nvoid g() { h(2); }\n#endif", "g();", NotItem::Kernel("g".to_owned())),
         ("#if 1\nuint g() { return h(1); }\n#endif", "a[0] = g();", of("g", NotItem::Conditional)),
         ("#if 1\n#if 1\n#endif\nuint g() { return h(1); }\n#endif", "a[0] = g();", of("g", NotItem::Conditional)),
         ("uint __attribute__((overloadable)) g(uint x) { return h(1); }", "a[0] = g(1);", of("g", NotItem::Overloaded)),
@@ -99,9 +99,10 @@ fn functions_that_cannot_be_written_again_are_refused_with_the_reason() {
         ("uint isnan(uint x) { return h(1); }", "a[0] = isnan(2.0f);", of("isnan", NotItem::Overloaded)),
         ("uint convert_id(uint x) { return h(1); }", "a[0] = convert_id(n);", of("convert_id", NotItem::Overloaded)),
         // A kernel.
-        ("kernel void g() { h(1); }", "g();", of("g", NotItem::Kernel)),
-        ("", "f(a, n - 1); a[0] = h(1);", of("f", NotItem::Kernel)),
-        ("kernel void k() { h(1); } void g() { k(); }", "g();", of("k", NotItem::Kernel)),
+        ("kernel void g() { h(1); }", "g();", NotItem::Kernel("g".to_owned())),
+        ("kernel void g() {}", "g();", NotItem::Kernel("g".to_owned())),
+        ("", "f(a, n - 1); a[0] = h(1);", NotItem::Kernel("f".to_owned())),
+        ("kernel void k() { h(1); } void g() { k(); }", "g();", NotItem::Kernel("k".to_owned())),
         // What is before it, or its parameters.
         ("extern uint g() { return h(1); }", "a[0] = g();", of("g", attribute("extern"))),
         ("__attribute__((const)) uint g() { return h(1); }", "a[0] = g();", of("g", attribute("const"))),
@@ -178,6 +179,6 @@ fn functions_that_ask_for_ids_are_written_again_before_kernels() {
         #undef of
     "#]].assert_eq(&written);
     // Work-items on their own ask the driver.
-    let all = each_item(text, &source, &[kernel]);
+    let all = each_item(text, &source, &[kernel], false);
     assert!(!all.contains("clgraph_fuse_of"), "{all}");
 }

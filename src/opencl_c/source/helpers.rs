@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
             let read = if self.found.helpers.contains_key(name) {
                 Err(NotItem::Twice)
             } else if is_kernel(&shape) {
-                Err(NotItem::Kernel)
+                Err(NotItem::Kernel(name.to_owned()))
             } else if is_conditional {
                 Err(NotItem::Conditional)
             } else if self.places.is_overloaded(name) || is_builtin(name) {

@@ -81,8 +81,8 @@ pub(crate) enum NotItem {
     Helper(String, Box<NotItem>),
     /// Its parameters are not plain.
     Params,
-    /// It is a kernel, which another one calls.
-    Kernel,
+    /// It calls a kernel.
+    Kernel(String),
     /// It is defined more than once.
     Twice,
     /// A condition of the preprocessor says whether it is defined.
@@ -124,7 +124,7 @@ impl fmt::Display for NotItem {
             Self::Order(word) => write!(f, "what `{word}` does depends on the order of work-items"),
             Self::Helper(name, why) => write!(f, "function `{name}`, which it calls, asks for ids: {why}"),
             Self::Params => f.write_str("its parameters are not plain"),
-            Self::Kernel => f.write_str("it is a kernel itself"),
+            Self::Kernel(name) => write!(f, "it calls `{name}`, which is a kernel itself"),
             Self::Twice => f.write_str("it is defined more than once"),
             Self::Conditional => f.write_str("a condition of the preprocessor says whether it is defined"),
             Self::Overloaded => f.write_str("other functions may have its name"),
@@ -199,6 +199,9 @@ impl Source {
                 }
                 if stays.is_none() && self.quoting.contains(word) {
                     return Err(NotItem::Quotes(word.clone()));
+                }
+                if self.kernels.contains_key(word) {
+                    return Err(NotItem::Kernel(word.clone()));
                 }
                 if let Some(helper) = self.helpers.get(word) {
                     let own = if of == name { Some(text) } else { helpers.get(of).copied() };

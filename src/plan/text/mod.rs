@@ -8,6 +8,7 @@
 //! buffer x 64                       a buffer of 64 bytes
 //! sub s x 0..32                     a sub-buffer of it
 //! a: kernel f read x write y[0..8] value 7 local 64 null range 16 prints
+//! a: kernel f read x checked        a launch that the host does
 //! b: copy x y 8                     8 bytes from the start of x to the start of y
 //! c: rect x y 4x2x1                 fill y 8, write x 8, read x 8, hint x 8, empty
 //! t: alloc 64 zero                  64 bytes of the graph's own, which are zero; `t` is memory from here on
@@ -45,7 +46,7 @@ use super::{
     Spot, plan,
 };
 use crate::caps::{Caps, Version};
-use crate::command::{Arg, Command, Control, ControlKind, CopyRect, Form, Grid, Hint, Location};
+use crate::command::{Arg, Command, Control, ControlKind, CopyRect, Elementwise, Form, Grid, Hint, Location};
 use crate::ir::hazards::Hazards;
 use crate::ir::{
     Access, AllocDecl, AllocId, Body, ById, DataId, ExternalId, Ir, KernelDecl, KernelId, Mode, NativeId, NodeId,
@@ -257,6 +258,7 @@ impl Reader {
 
     fn kernel(&mut self, name: &str, built: bool, words: &[&str]) -> (Command<ById>, Vec<Access>) {
         let (mut args, mut accesses, mut global, mut prints) = (Vec::new(), Vec::new(), 1, false);
+        let mut elementwise = None;
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match *word {
@@ -269,6 +271,7 @@ impl Reader {
                     accesses.push(Access { view, range: 0..0, mode: Mode::Read });
                 }
                 "prints" => prints = true,
+                "checked" => elementwise = Some(Elementwise::checked(None)),
                 "range" => global = words.next().unwrap().parse().unwrap(),
                 "local" => args.push(Arg::Local(words.next().unwrap().parse().unwrap())),
                 "value" => {
@@ -294,7 +297,7 @@ impl Reader {
         });
         let args = self.ir.push_args(args.into_iter()).unwrap();
         let grid = Grid { dims: 1, offset: [0; 3], global: [global, 1, 1], local: None };
-        (Command::Kernel { kernel, args, grid, bound: None, prints, elementwise: None }, accesses)
+        (Command::Kernel { kernel, args, grid, bound: None, prints, elementwise }, accesses)
     }
 }
 

@@ -33,6 +33,25 @@ fn a_task_in_a_chain_cuts_it_in_two() {
     );
 }
 
+/// Rules H2, Z4: a launch that the host does is no command.
+#[test]
+fn a_launch_that_is_checked_is_a_task() {
+    for checked in [Options { updatable: true, ..asked(Path::Auto) }, asked(Path::Auto)] {
+        let reader = read(
+            "buffer x 64
+             a: fill x 64
+             k: kernel f update x range 16 checked
+             b: fill x 64
+             l: kernel f update x range 16",
+        );
+        let plan = plan(&reader.ir, &new_device(), &checked).unwrap();
+        let shown = show(&reader, &plan);
+        let lines: Vec<&str> =
+            shown.lines().filter(|line| line.starts_with("partition") || line.contains("waits for")).collect();
+        assert_eq!(lines, ["partition 0: a for k", "partition 1 after k: b l", "k waits for partition 0"]);
+    }
+}
+
 /// Rule H2: each partition is a block, whose last command has an event for the task.
 #[test]
 fn the_blocks_of_one_queue_are_between_tasks() {
