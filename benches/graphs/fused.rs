@@ -23,7 +23,12 @@ pub struct Body {
     over: Over,
     /// Whether each work-item touches its own elements only.
     elementwise: bool,
+    /// Whether the work-items of a work-group wait for each other, and share `tile`. There, `l` is a work-item's place in it.
+    waits: bool,
 }
+
+/// How many work-items are in a work-group that wait for each other.
+const GROUP: usize = 64;
 
 /// Which buffers the kernels of a chain use.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,6 +57,11 @@ struct Launch {
 }
 
 impl Body {
+    /// Whether it is measured on the device of a queue: compilers of PoCL take minutes for such chains.
+    pub fn is_measured(&self, queue: &Queue) -> bool {
+        !self.waits || !queue.device().caps().platform.contains("Portable")
+    }
+
     /// Returns so many launches.
     fn launches(&self, items: usize, n: usize) -> Vec<Launch> {
         let one = |at: usize| Launch {
@@ -71,7 +81,7 @@ impl Body {
     /// Returns how long the chains of a row are.
     pub fn lengths(&self, items: usize, all: bool) -> &'static [usize] {
         match self.over {
-            _ if !all || items > 1024 => &[32],
+            _ if !all || items > 1024 || self.waits => &[32],
             Over::All | Over::Two if self.text == LIGHT => &[4, 32, 256, 1000],
             Over::Own => &[4, 32],
             _ => &[4, 32, 256],
@@ -87,7 +97,8 @@ impl Body {
 
     fn plain_source(&self) -> String {
         let (params, text) = (self.params(), self.text);
-        format!("kernel void advance({params}) {{ size_t i = get_global_id(0); {text} }}\n")
+        let tile = if self.waits { "local float tile[64]; const uint l = get_local_id(0);" } else { "" };
+        format!("kernel void advance({params}) {{ {tile} size_t i = get_global_id(0); {text} }}\n")
     }
 }
 
@@ -95,34 +106,51 @@ const LIGHT: &str = "t[i] = s[i] * x + s[i + 1];";
 
 pub const BODIES: &[Body] = &[
     Body {
+        rows: &[
+            ("sums of 64 items that wait for each other", 64),
+            ("sums of 1024 items that wait for each other", 1024),
+        ],
+        text: "tile[l] = s[i] * x; barrier(CLK_LOCAL_MEM_FENCE); \
+               for (uint a = 32; a > 0; a /= 2) { if (l < a) tile[l] += tile[l + a]; barrier(CLK_LOCAL_MEM_FENCE); } \
+               t[i] = s[i] * 0.5f + tile[0] * 0.001f;",
+        over: Over::Two,
+        elementwise: false,
+        waits: true,
+    },
+    Body {
         rows: &[("light kernels of 64 items", 64), ("light kernels of 1024 items", 1024)],
         text: LIGHT,
         over: Over::All,
         elementwise: false,
+        waits: false,
     },
     Body {
         rows: &[("light kernels of 64 items, two buffers", 64), ("light kernels of 1024 items, two buffers", 1024)],
         text: LIGHT,
         over: Over::Two,
         elementwise: false,
+        waits: false,
     },
     Body {
         rows: &[("light kernels of 1024 items, side by side", 1024)],
         text: LIGHT,
         over: Over::Own,
         elementwise: false,
+        waits: false,
     },
     Body {
         rows: &[("exp kernels of 64 items", 64), ("exp kernels of 1024 items", 1024)],
         text: "t[i] = exp(s[i] * x) + sqrt(fabs(s[i]));",
         over: Over::All,
         elementwise: false,
+        waits: false,
     },
     Body {
         rows: &[("inner kernels of 64 items", 64), ("inner kernels of 1024 items", 1024)],
         text: "float v = s[i]; for (int k = 0; k < 16; k++) { if (v > 1.0f) v *= 0.5f; else v += x; } t[i] = v;",
         over: Over::All,
         elementwise: false,
+        waits: false,
     },
     Body {
         rows: &[("hash kernels of 64 items", 64), ("hash kernels of 1024 items", 1024)],
@@ -130,18 +158,21 @@ pub const BODIES: &[Body] = &[
                t[i] = (float)(v & 1023u) * x;",
         over: Over::All,
         elementwise: false,
+        waits: false,
     },
     Body {
         rows: &[("kernels of 64 items, eight pointers", 64), ("kernels of 1024 items, eight pointers", 1024)],
         text: "t[i] = (s[i] + s1[i] + s2[i] + s3[i] + s4[i] + s5[i] + s6[i]) * x;",
         over: Over::Eight,
         elementwise: false,
+        waits: false,
     },
     Body {
         rows: &[("tree reductions of 64 items", 64), ("tree reductions of 1024 items", 1024)],
         text: "t[i] = s[2 * i] * x + s[2 * i + 1];",
         over: Over::Halves,
         elementwise: false,
+        waits: false,
     },
     Body {
         rows: &[
@@ -151,6 +182,7 @@ pub const BODIES: &[Body] = &[
         text: "t[i] = s[i] * x + 0.5f;",
         over: Over::One,
         elementwise: true,
+        waits: false,
     },
     Body {
         rows: &[
@@ -160,6 +192,7 @@ pub const BODIES: &[Body] = &[
         text: "t[i] = s[i] * x + 0.5f;",
         over: Over::Two,
         elementwise: true,
+        waits: false,
     },
 ];
 
@@ -172,6 +205,9 @@ const AT_ONCE: usize = 80;
 /// Returns the source of a fused kernel by hand, and the buffers that are its first arguments.
 fn by_hand(body: &Body, launches: &[Launch]) -> (String, Vec<usize>) {
     let (text, params) = (body.text, body.params());
+    if body.waits {
+        return by_waiting_hand(body, launches);
+    }
     let mut all = format!(
         "__attribute__((noinline)) void all({params}) {{ for (uint i = 0; i < n; i++) {{ {text} }} }}\n\
          __attribute__((noinline)) void group({params}) {{ \
@@ -194,6 +230,24 @@ fn by_hand(body: &Body, launches: &[Launch]) -> (String, Vec<usize>) {
     (all, used.into_iter().collect())
 }
 
+/// The same, of kernels whose work-items wait for each other.
+fn by_waiting_hand(body: &Body, launches: &[Launch]) -> (String, Vec<usize>) {
+    let (text, params) = (body.text, body.params());
+    let mut all = format!(
+        "__attribute__((noinline)) void group({params}, local float *tile) {{ const uint l = get_local_id(0); \
+         for (uint first = 0; first < n; first += 64) {{ const uint i = first + l; {text} \
+         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); }} }}\n\
+         kernel void by_group(global float *b0, global float *b1, "
+    );
+    all.extend((0..launches.len()).map(|at| format!("float x{at}, ")));
+    all.push_str("uint n) {\n    local float tile[64];\n");
+    for (at, launch) in launches.iter().enumerate() {
+        let [from, to] = [0, 1].map(|of| launch.buffers[of]);
+        let _ = writeln!(all, "    group(b{from}, b{to}, x{at}, n, tile);");
+    }
+    (all + "}\n", vec![0, 1])
+}
+
 /// The kernel of one chain, `n` launches of `items` work-items, in all variants.
 pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Result<Vec<Variant<'a>>, Failure> {
     let kernel = Program::from_source(queue, &body.plain_source())?.kernel("advance")?;
@@ -211,6 +265,7 @@ pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Re
     let by_item = queue.device().caps().platform != "rusticl" && !queue.device().caps().gpu;
     let (name, hand_items, group) = match (body.elementwise, by_item) {
         (true, _) => ("by_each", items, None),
+        (false, _) if body.waits => ("by_group", GROUP, Some(GROUP)),
         (false, true) => ("by_item", 1, Some(1)),
         (false, false) => ("by_group", items.min(1024), Some(items.min(1024))),
     };
@@ -222,12 +277,13 @@ pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Re
         args.push(Arg::Number(items as u32));
         parts.push(Kernels::with_args(&Program::from_source(queue, &source)?.kernel(name)?, &[args])?);
     }
+    let group_of_each = body.waits.then_some(GROUP);
     let held = Rc::new(buffers.clone());
     let of_fused = Rc::clone(&held);
     let enqueue = move || {
         let _ = &held;
         let mut each = plain.iter().zip(&sizes);
-        each.try_for_each(|(kernel, size)| raw::enqueue_sized(queue, std::iter::once(kernel), *size, None))
+        each.try_for_each(|(kernel, size)| raw::enqueue_sized(queue, std::iter::once(kernel), *size, group_of_each))
     };
     let of_gated = enqueue.clone();
     let hand_loop = move || {
@@ -259,7 +315,9 @@ pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Re
         items: items >> launch.halved,
     });
     let name = CString::new("advance")?;
-    all.extend(cuda::launches(queue, &body.plain_source(), &name, size_of_val(&data[..]), of_cuda.collect())?);
+    if !body.waits {
+        all.extend(cuda::launches(queue, &body.plain_source(), &name, size_of_val(&data[..]), of_cuda.collect())?);
+    }
     all.extend(fused_or_not(queue, &chain(queue, &kernel, &buffers, body, items, &launches)?)?);
     Ok(all)
 }
@@ -283,8 +341,10 @@ fn chain(
         launch =
             if body.elementwise { launch.read_write(to).elementwise(0, 4).elementwise(1, 4) } else { launch.write(to) };
         let range = items >> halved;
+        let launch = launch.arg(*number).arg(range as u32).range(range);
+        let launch = if body.waits { launch.work_group(GROUP) } else { launch };
         // SAFETY: each work-item touches elements inside the buffers, and writes its own.
-        unsafe { launch.arg(*number).arg(range as u32).range(range).add()? };
+        unsafe { launch.add()? };
     }
     Ok(graph)
 }

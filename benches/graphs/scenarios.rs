@@ -238,7 +238,7 @@ impl Scenario {
                 results.add(driver, "page rank", n, interleave(roads.rank(&setting.queue)?, effort, n)?);
             }
             Self::Fused => {
-                for body in fused::BODIES {
+                for body in fused::BODIES.iter().filter(|body| body.is_measured(&setting.queue)) {
                     let rows = if effort == Effort::Full { body.rows.len() } else { 1 };
                     for (name, items) in body.rows[..rows].iter().copied() {
                         for n in body.lengths(items, effort == Effort::Full).iter().copied() {
