@@ -253,6 +253,22 @@ fn kernels_that_wait_are_fused() {
             assert!(report.not_fused.iter().any(|of| of.why.to_string().contains("wait for each other")), "{report}");
         }
     }
+    // Local memory by arguments alone, in one dimension.
+    let graph = field.bench.graph();
+    for _ in 0..2 {
+        let launch = graph.kernel(&kernels[3]).read_write(&field.buffers[0]).read(&field.buffers[1]).arg(0.5_f32);
+        let launch = launch.local::<f32>(32).local::<f32>(32).range(64).work_group(32);
+        // SAFETY: work-items write their own elements, inside the buffers, and have local memory for each.
+        unsafe { launch.add() }.unwrap();
+    }
+    let [plain, fused] = [Fuse::Off, Fuse::Now].map(|fuse| {
+        let executable = graph.finalize(Finalize::new().fuse(fuse)).unwrap();
+        field.start();
+        executable.submit(&field.bench.queue).unwrap().wait_for(LONG).unwrap();
+        assert_eq!(executable.report().fused.len(), usize::from(fuse == Fuse::Now && field.has_groups()));
+        field.bits()
+    });
+    assert_eq!(fused, plain);
     // Two sizes of work-groups are two chains; on Intel's runtime a work-group must be full vectors.
     let launches: Vec<Launch> = (0..8).map(|at| launch(1 + at % 3, if at < 4 { [8, 8] } else { [4, 4] })).collect();
     let (differing, report) = field.differences(&launches, Path::Auto, (&kernels, &shapes));

@@ -432,7 +432,7 @@ fn write_kernel(
                     let name = Run::Line.name(&launch.kernel, launch.dims <= 1);
                     let function = functions.get(launch.kernel.as_str());
                     write_call(all, "    ", &name, (launch, function), rolled::args(launch).map(arg));
-                    waits = after(function, form);
+                    waits = group::after(function, form);
                 }
                 Part::Loop(of) => {
                     write_loop(all, (kernel, of), Run::in_loops(rolled), dialect, functions);
@@ -477,7 +477,8 @@ fn write_look(all: &mut String, form: Form, into: &str, or: &str) {
 fn write_begin(all: &mut String, number: usize, (attribute, others): (&str, &str), kernel: &FusedKernel) {
     let param = |(at, param): (usize, &FusedParam)| match param {
         FusedParam::Memory => format!("global void *clgraph_fuse_a{at}"),
-        FusedParam::Local => format!("local void *clgraph_fuse_a{at}"),
+        // With a type: NVIDIA's driver (580) gives a kernel no memory whose local arguments are all `local void *`.
+        FusedParam::Local => format!("local ulong16 *clgraph_fuse_p{at}"),
         FusedParam::Value(type_text, _) => format!("{type_text} clgraph_fuse_a{at}"),
         FusedParam::Size => format!("const uint clgraph_fuse_a{at}"),
     };
@@ -491,18 +492,12 @@ fn write_begin(all: &mut String, number: usize, (attribute, others): (&str, &str
     let _ = writeln!(all, "kernel {attribute}void {}({}) {{", name(number), params.join(", "));
     // For a first launch that has nothing to do: drivers compile a kernel when it is first enqueued.
     let _ = writeln!(all, "    if (clgraph_fuse_go == 0{others}) return;");
+    for at in (0..kernel.params.len()).filter(|at| kernel.params[*at] == FusedParam::Local) {
+        let _ = writeln!(all, "    local void *clgraph_fuse_a{at} = (local void *)clgraph_fuse_p{at};");
+    }
     if kernel.turns && others.is_empty() {
         all.push_str("    local uint clgraph_fuse_seen;\n");
     }
-}
-
-/// Between launches, where a work-group runs them.
-const BARRIER: &str = "    barrier(CLK_GLOBAL_MEM_FENCE);\n";
-
-/// Returns what comes after a launch. Work-items that wait for each other have done so.
-fn after(function: Option<&Function<'_>>, form: Form) -> &'static str {
-    let has_waited = function.is_some_and(|function| function.is_group);
-    if form == Form::OneGroup && !has_waited { BARRIER } else { "" }
 }
 
 fn arg(arg: &FusedArg) -> String {
@@ -574,7 +569,7 @@ fn write_loop(
         let name = run.name(&launch.kernel, launch.dims <= 1);
         let function = functions.get(launch.kernel.as_str());
         write_call(all, "        ", &name, (launch, function), places.iter().map(in_turn));
-        let after = after(function, dialect.form);
+        let after = group::after(function, dialect.form);
         if !after.is_empty() {
             let _ = write!(all, "    {after}");
         }

@@ -121,8 +121,8 @@ fn a_group_does_the_groups_of_a_launch_in_turn() {
     expect![[r#"
         #define n (*clgraph_fuse_local_n)
         void clgraph_fuse_item_f(global float * a , local int * given, local float tile[4][5], local int *clgraph_fuse_local_n, const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z, RANGE) {
-    
-    
+
+
 
             if (get_local_id(0) == 0) n = 1;
             barrier(CLK_LOCAL_MEM_FENCE);
@@ -157,8 +157,9 @@ fn a_group_does_the_groups_of_a_launch_in_turn() {
             for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0; clgraph_fuse_v += (uint)get_local_size(0))
                 clgraph_fuse_item_g(a, clgraph_fuse_o0 + clgraph_fuse_v, 0, 0, RANGE);
         }
-        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, local void *clgraph_fuse_a1, const uint clgraph_fuse_a2, const uint clgraph_fuse_go) {
+        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, local ulong16 *clgraph_fuse_p1, const uint clgraph_fuse_a2, const uint clgraph_fuse_go) {
             if (clgraph_fuse_go == 0) return;
+            local void *clgraph_fuse_a1 = (local void *)clgraph_fuse_p1;
             local float clgraph_fuse_local_f_tile[4][5];
             local int clgraph_fuse_local_f_n;
             clgraph_fuse_run1_f(clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_local_f_tile, &clgraph_fuse_local_f_n, 1, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);

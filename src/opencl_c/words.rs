@@ -3,7 +3,7 @@
 use super::unreadable::Unreadable;
 
 /// Words that have to mean what they mean in OpenCL C, because kernels are declared or guarded by them.
-const KEYWORDS: [&str; 39] = [
+const KEYWORDS: [&str; 40] = [
     "kernel",
     "__kernel",
     "global",
@@ -29,6 +29,7 @@ const KEYWORDS: [&str; 39] = [
     "uchar",
     "uint",
     "ulong",
+    "ulong16",
     "uint4",
     "size_t",
     "__attribute__",

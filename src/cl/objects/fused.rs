@@ -76,7 +76,7 @@ pub(crate) struct Item<'a> {
     pub(crate) text: &'a KernelText,
     /// Whether it may ask how its range is divided into work-groups.
     pub(crate) may_see_groups: bool,
-    /// Whether its work-items may wait for each other, or share local memory.
+    /// Whether its work-items may wait for each other, or share local memory: then it is a function of one work-item of a work-group.
     pub(crate) is_group: bool,
     /// Whether the program may touch memory by another type than that of the parameter.
     hides_types: bool,
@@ -107,9 +107,6 @@ impl Kernel {
         }
         let effects = of.source.effects(self.name());
         let (may_see_groups, is_group) = (effects.may_see_groups, effects.may_wait);
-        if is_group && quirks::waiting_items_in_fused_kernels(device.caps()).is_none() {
-            return Err(NotFused::Waits);
-        }
         Ok(Item { text, may_see_groups, is_group, hides_types: of.source.hides_types() })
     }
 }

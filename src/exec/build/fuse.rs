@@ -210,7 +210,10 @@ fn fits<'a>(tables: &'a Tables, device: &Device, form: Form, node: NodeId) -> Re
     let items = items_of(form, grid, uses.is_some())?;
     let item = kernel.item(device).map_err(of_kernel)?;
     let uses = uses.filter(|_| !item.is_group);
-    let waiting = item.is_group.then(|| quirks::waiting_items_in_fused_kernels(device.caps())).flatten();
+    let waiting = match item.is_group {
+        true => Some(quirks::waiting_items_in_fused_kernels(device.caps()).ok_or_else(|| of_kernel(NotFused::Waits))?),
+        false => None,
+    };
     let (in_turn, sizes) = range_fits(form, kernel.name(), grid, (item.may_see_groups, waiting), uses.is_some())?;
     Ok(Fits { item, items, in_turn, sizes, uses })
 }

@@ -218,6 +218,9 @@ impl<'a> Launch<'a> {
     /// Returns a kernel that does what the launch does, for the work-items of a range alone.
     fn kernel_of_range(&self, args: &[Arg<ById>]) -> Result<Kernel, Unchecked> {
         let item = self.kernel.item(&self.exec.device).map_err(|why| why.to_string())?;
+        if item.is_group {
+            return Err("its work-items wait for each other, or share local memory".to_owned());
+        }
         if self.grid.local.is_none() && item.may_see_groups {
             return Err("it asks how its range is divided into work-groups, and the driver divides it".to_owned());
         }

@@ -22,7 +22,7 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use super::super::source::LocalText;
-use super::RANGE_NAMES;
+use super::{Form, Function, RANGE_NAMES};
 
 /// Returns the body of a kernel, in which nothing declares a local variable. `at` is where it is in the source.
 pub(super) fn body<'a>(text: &'a str, at: usize, locals: &[LocalText]) -> Cow<'a, str> {
@@ -109,4 +109,13 @@ pub(super) fn write_run(all: &mut String, name: &str, names: &str, is_line: bool
          clgraph_fuse_item_{name}({names}{ids}, {RANGE_NAMES});\n        \
          barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);\n    }}\n}}"
     );
+}
+
+/// Between launches, where a work-group runs them.
+const BARRIER: &str = "    barrier(CLK_GLOBAL_MEM_FENCE);\n";
+
+/// Returns what comes after a launch. Work-items that wait for each other have done so.
+pub(super) fn after(function: Option<&Function<'_>>, form: Form) -> &'static str {
+    let has_waited = function.is_some_and(|function| function.is_group);
+    if form == Form::OneGroup && !has_waited { BARRIER } else { "" }
 }
