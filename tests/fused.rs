@@ -502,7 +502,7 @@ fn parts_and_bodies_are_fused_too() {
     FOUND.with_borrow(|found| assert_eq!(found[0], found[1]));
 }
 
-/// Rules Z1, Z8 and D3: one memory by two handles of the program's own, whose kernels touch it by different types. Explicit edges order
+/// Rules D3, Z1, Z8: one memory by two handles of the program's own, whose kernels touch it by different types. Explicit edges order
 /// them, and a compiler would take them for different memory.
 #[test]
 fn memory_of_several_handles_is_not_touched_by_several_types_in_one_kernel() {
