@@ -72,6 +72,11 @@ impl Elementwise {
         Box::new(Self { is_checked: true, ..of.cloned().unwrap_or_default() })
     }
 
+    /// Returns the same promise, if it is one, of a launch that the device does; None if that is this one.
+    pub(crate) fn unchecked(&self) -> Option<Option<Box<Self>>> {
+        self.is_checked.then(|| Self::of(self.list.clone()))
+    }
+
     /// Returns the arguments, each with its bytes of a work-item.
     pub(crate) fn list(&self) -> Vec<(usize, usize)> {
         self.list.clone()

@@ -258,7 +258,8 @@ pub(crate) fn rounds_otherwise_in_fused_kernels(caps: &Caps) -> Option<&'static 
 
 /// PoCL on a CPU (3.1 to 7.1) takes minutes to compile chains with barriers. Intel's CPU runtime (2026.2) compiles a loop with barriers
 /// wrongly for the last work-items of a group that do not fill a vector: some of them do not run what is between the barriers. A vector
-/// has up to 16. rusticl (Mesa 26.2) and NVIDIA (580) compile them rightly.
+/// has up to 16. rusticl (Mesa 26.2) and NVIDIA (580) compile them rightly. Other drivers fuse only if the program asks for it, and
+/// are taken to be right.
 ///
 /// Returns what the work-items of a group must be a multiple of that wait for each other in a fused kernel; None if they cannot.
 pub(crate) fn waiting_items_in_fused_kernels(caps: &Caps) -> Option<usize> {

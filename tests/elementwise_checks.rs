@@ -460,6 +460,10 @@ fn launches_that_cannot_be_checked_run_and_are_named() {
     ];
     let executable = graph.finalize(Finalize::new().allow_conflicts()).unwrap();
     assert!(executable.report().host_nodes.is_empty());
+    // Nor are the launches of its sub-graphs.
+    let outer = bench.graph();
+    outer.sub_graph(&graph.finalize(Finalize::new()).unwrap()).add().unwrap();
+    assert!(outer.finalize(Finalize::new().allow_conflicts()).unwrap().report().host_nodes.is_empty());
     let said = LINES.0.lock().unwrap().iter().any(|line| line.contains("it has `Finalize::allow_conflicts`"));
     assert_eq!(said, is_checked());
     let end = std::time::Instant::now() + std::time::Duration::from_secs(60);

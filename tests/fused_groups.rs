@@ -321,7 +321,7 @@ fn updates_of_kernels_that_wait_do_what_they_do_otherwise() {
         (launch(0.75, 32, 32, 32), Some(true), ""),
         (launch(0.75, 32, 192, 32), Some(true), ""),
         // A form that was lost is built again at once, the first time.
-        (launch(0.5, 64, 192, 32), None, "an argument to what is no plain memory"),
+        (launch(0.5, 64, 192, 32), None, "the size of local memory"),
         (launch(0.5, 64, 192, 64), None, ends),
         (launch(0.5, 64, 60, 20), None, ends),
     ];

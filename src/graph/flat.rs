@@ -102,9 +102,17 @@ impl Flat {
 
     /// Has the host do each launch with a promise, or `all` launches, so that it checks them. None if there are none.
     pub(crate) fn checked(&self, all: bool) -> Option<Self> {
-        let ir = lower::checked(&self.tables.ir, all)?;
+        Some(self.with(lower::checked(&self.tables.ir, all)?))
+    }
+
+    /// Returns the graph in which the device does all launches. None if it does.
+    pub(crate) fn unchecked(&self) -> Option<Self> {
+        Some(self.with(lower::unchecked(&self.tables.ir)?))
+    }
+
+    fn with(&self, ir: Ir) -> Self {
         let tables = Tables { ir, ..(*self.tables).clone() };
-        Some(Self::of(Arc::new(tables), self.origins.clone()))
+        Self::of(Arc::new(tables), self.origins.clone())
     }
 
     /// Writes fused kernels in the places of chains. Returns the graph, and by its nodes, which nodes each one was. `None` if there are

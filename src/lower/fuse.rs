@@ -21,7 +21,7 @@ use fixedbitset::FixedBitSet;
 
 use crate::command::{Command, Control};
 use crate::ir::flows::Flows;
-use crate::ir::{Access, Body, ById, Ir, NodeId, ViewId};
+use crate::ir::{Access, Body, ById, Ir, KernelId, NodeId, ViewId};
 use crate::lower::elementwise::Uses;
 
 #[cfg(test)]
@@ -41,9 +41,10 @@ pub(crate) struct Piece {
     pub(crate) pointers: Vec<Pointer<ViewId>>,
     /// Whether it fits in turn.
     pub(crate) in_turn: bool,
-    /// How many work-items are in each of its work-groups, if they wait for each other or share local memory. All such launches of a
-    /// chain have as many.
-    pub(crate) group: Option<usize>,
+    /// How many work-items it has.
+    pub(crate) items: u64,
+    /// If its work-items wait for each other or share local memory.
+    pub(crate) waiting: Option<Waiting>,
     /// Whether, and how, each work-item may do it on its own.
     pub(crate) each_item: Option<EachItem>,
     /// Whether a kernel may do the turns of the loop that it is in: then one launch is worth a kernel.
@@ -51,6 +52,21 @@ pub(crate) struct Piece {
     /// Whether it is a launch of the program. Others, which clgraph writes, are worth a kernel only beside one.
     pub(crate) launch: bool,
 }
+
+/// What a launch needs whose work-items wait for each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    /// How many work-items are in each of its work-groups. All such launches of a chain have as many.
+    pub(crate) group: usize,
+    /// The bytes of its kernel's local variables. Launches of one kernel share them.
+    pub(crate) own_local: usize,
+    /// The most bytes of local memory of a chain.
+    pub(crate) most_local: usize,
+}
+
+/// How many times the work-items of its work-group a launch may have beside launches whose work-items wait for each other: one
+/// work-group does all of them.
+pub(crate) const MOST_ROUNDS: u64 = 16;
 
 /// What a launch needs that each work-item does on its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -410,25 +426,53 @@ struct Open {
     /// The fewest launches that are worth a kernel.
     least: usize,
     has_launch: bool,
+    waits: Waits,
+}
+
+/// What launches have together whose work-items wait for each other.
+#[derive(Clone, Debug, Default)]
+struct Waits {
     /// How many work-items wait for each other.
-    waiting: Option<usize>,
+    group: Option<usize>,
+    /// The most work-items of a launch.
+    items: u64,
+    /// The kernels whose local variables are counted, and all bytes of local memory.
+    kernels: HashSet<KernelId>,
+    local: usize,
+}
+
+impl Waits {
+    /// Returns what is with one more launch, which needs so many bytes of local memory that no launch before it has; None if they are not
+    /// one.
+    fn with(&self, ir: &Ir, node: NodeId, piece: &Piece, given: usize) -> Option<Self> {
+        let mut all = Self { items: self.items.max(piece.items), ..self.clone() };
+        if let (Some(waiting), Command::Kernel { kernel, .. }) = (&piece.waiting, ir.command(node)) {
+            if *all.group.get_or_insert(waiting.group) != waiting.group {
+                return None;
+            }
+            let own = if all.kernels.insert(*kernel) { waiting.own_local } else { 0 };
+            all.local = all.local.saturating_add(own).saturating_add(given);
+            if all.local > waiting.most_local {
+                return None;
+            }
+        }
+        let fits = all.group.is_none_or(|group| all.items <= MOST_ROUNDS.saturating_mul(group as u64));
+        fits.then_some(all)
+    }
 }
 
 impl Open {
     fn new(group: Group, at: usize) -> Self {
         let (launches, needs, places, known) = (Vec::new(), Vec::new(), Vec::new(), HashMap::new());
         let (at, together) = (at..at, Together::default());
-        let (least, has_launch, waiting) = (LEAST, false, None);
-        Self { group, launches, needs, places, known, size: 0, at, together, least, has_launch, waiting }
+        let (least, has_launch, waits) = (LEAST, false, Waits::default());
+        Self { group, launches, needs, places, known, size: 0, at, together, least, has_launch, waits }
     }
 
     /// Adds a launch, if it fits.
     fn takes(&mut self, ir: &Ir, most: usize, at: usize, node: NodeId, group: Group, fit: Fit<'_>) -> bool {
         let Fit { piece, each_item } = fit;
         if group != self.group || (each_item.is_some() && self.launches.len() >= MOST_EACH_ITEM) {
-            return false;
-        }
-        if piece.group.or(self.waiting) != self.waiting.or(piece.group) {
             return false;
         }
         // Sizes are those of the range, where each work-item is on its own.
@@ -441,6 +485,9 @@ impl Open {
         if !self.launches.is_empty() && self.size + size > most {
             return false;
         }
+        let local = |(_, need): &&(u32, Need)| if let Need::Local(_, bytes) = need { *bytes } else { 0 };
+        let local = new.iter().map(local).fold(0, usize::saturating_add);
+        let Some(waits) = self.waits.with(ir, node, piece, local) else { return false };
         if !self.together.takes(ir, node, &piece.pointers, each_item.map(|of| &of.uses)) {
             return false;
         }
@@ -455,7 +502,7 @@ impl Open {
             places.push(place);
         }
         self.has_launch |= piece.launch;
-        self.waiting = self.waiting.or(piece.group);
+        self.waits = waits;
         if piece.turns && each_item.is_none() {
             self.least = 1;
         }

@@ -55,7 +55,8 @@ impl Written {
                 shares: Vec::new(),
                 pointers: Vec::new(),
                 in_turn: true,
-                group: None,
+                items: 8,
+                waiting: None,
                 each_item: None,
                 turns: false,
                 launch: true,
@@ -84,7 +85,8 @@ impl Written {
             shares: Vec::new(),
             pointers: Vec::new(),
             in_turn: range == 0,
-            group: None,
+            items: 8,
+            waiting: None,
             each_item,
             turns: false,
             launch: true,
@@ -94,6 +96,13 @@ impl Written {
         }
         self.pieces.insert(NodeId(node), piece);
         Some(node)
+    }
+
+    /// Makes a launch one of another kernel.
+    pub(super) fn other_kernel(&mut self, node: u32) {
+        if let Command::Kernel { kernel, .. } = self.ir.command_mut(NodeId(node)) {
+            *kernel = KernelId(1);
+        }
     }
 
     fn read(&mut self, memory: u32, after: &[u32]) -> u32 {

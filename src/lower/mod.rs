@@ -36,10 +36,11 @@ mod tests;
 mod together_tests;
 mod unroll;
 
-pub(crate) use checked::checked;
+pub(crate) use checked::{checked, unchecked};
 pub(crate) use elementwise::Uses;
 pub(crate) use fuse::{
-    BYTES, Chain, Chains, EachItem, Fused, Need, Piece, Pointer, Together, chains, writes_otherwise,
+    BYTES, Chain, Chains, EachItem, Fused, MOST_ROUNDS, Need, Piece, Pointer, Together, Waiting, chains,
+    writes_otherwise,
 };
 pub(crate) use inline::{OWN, Origin, inline, translate};
 #[cfg(test)]

@@ -124,6 +124,8 @@ fn the_host_does_launches_that_are_checked() {
     assert_eq!(done.to_string(), by_host);
     let Command::Kernel { elementwise: Some(promise), .. } = done.command(NodeId(1)) else { panic!("no promise") };
     assert_eq!((promise.bytes(0), promise.bytes(1)), (Some(4), None));
+    assert_eq!(unchecked(&done).unwrap().to_string(), graph.to_string());
+    assert!(unchecked(&graph).is_none());
     assert!(std::sync::Arc::ptr_eq(&graph.topology, &done.topology));
 }
 

@@ -1,6 +1,6 @@
 //! Which launches may be in one chain, by their memory and work-groups. No device is needed.
 
-use super::fuse::{BYTES, Pointer};
+use super::fuse::{BYTES, MOST_ROUNDS, Need, Pointer, Waiting};
 use super::fuse_tests::Written;
 use crate::ir::{NodeId, ViewId, ViewKind};
 
@@ -36,8 +36,30 @@ fn work_groups_of_other_sizes_divide() {
     let mut graph = Written::new(1);
     let nodes: Vec<u32> = (0..6).map(|number| graph.launch(0, number, &[])).collect();
     graph.keeps_order = true;
+    let set = |graph: &mut Written, node: u32, group: Option<usize>, items: u64| {
+        let piece = graph.pieces.get_mut(&NodeId(node)).unwrap();
+        piece.waiting = group.map(|group| Waiting { group, own_local: 64, most_local: 100 });
+        piece.items = items;
+    };
     for (node, group) in nodes.iter().zip([None, Some(8), None, Some(8), Some(4), None]) {
-        graph.pieces.get_mut(&NodeId(*node)).unwrap().group = group;
+        set(&mut graph, *node, group, 8);
     }
     assert_eq!(graph.launches(1024), [&nodes[..4], &nodes[4..]]);
+    // A work-group does only so many work-items of others.
+    set(&mut graph, nodes[2], None, 8 * MOST_ROUNDS);
+    assert_eq!(graph.launches(1024), [&nodes[..4], &nodes[4..]]);
+    set(&mut graph, nodes[2], None, 8 * MOST_ROUNDS + 1);
+    assert_eq!(graph.launches(1024), [&nodes[..2], &nodes[4..]]);
+    // Local memory of kernels is added up, once for each, and so is what launches are given, once for each place and size.
+    let mut graph = Written::new(1);
+    let nodes: Vec<u32> = (0..6).map(|number| graph.launch(0, number, &[])).collect();
+    graph.keeps_order = true;
+    for (at, node) in nodes.iter().enumerate() {
+        set(&mut graph, *node, Some(8), 8);
+        let local = [8, 8, 28, 8, 1, 8][at];
+        graph.pieces.get_mut(&NodeId(*node)).unwrap().needs.push(Need::Local(0, local));
+    }
+    assert_eq!(graph.launches(1024), [&nodes[..4], &nodes[4..]]);
+    graph.other_kernel(nodes[1]);
+    assert_eq!(graph.launches(1024), [&nodes[2..4], &nodes[4..]]);
 }

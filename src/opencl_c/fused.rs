@@ -33,7 +33,7 @@
 //! }
 //! ```
 //!
-//! Launches that no edge orders are in different lanes. Each lane has a work-item, or work-group, of its own:
+//! Launches that no edge orders are in different lanes, up to a number. Each lane has a work-item, or work-group, of its own:
 //!
 //! ```text
 //! kernel void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, uint clgraph_fuse_a2) {
@@ -513,6 +513,7 @@ fn declare_tables(all: &mut String, tables: &[Table], form: Form, are_filled: bo
     for (number, table) in tables.iter().enumerate() {
         let begin = match &table.kind {
             FusedParam::Memory => format!("global void *{place}"),
+            // None is made of these.
             FusedParam::Local => format!("local void *{place}"),
             FusedParam::Value(type_text, _) => {
                 // It is written after it is declared.

@@ -17,16 +17,24 @@ fn local_variables_are_read_or_refused() {
     let one = |type_text: &str, name: &str, dims: &str| (type_text.to_owned(), name.to_owned(), dims.to_owned());
     let of = |body: &str| format!("#define N 8\n#define T float\nkernel void f(global float *a) {{ {body} }}");
     let read = [
-        (of("local float t[N];"), vec![one("float", "t", "[N ]")]),
-        (of("__local T t[2 * N][N + 1], u;"), vec![one("T", "t", "[2*N ][N +1]"), one("T", "u", "")]),
+        (of("local float t[N];"), vec![one("float", "t", "[ N ] ")]),
+        (of("__local T t[2 * N][N + 1], u;"), vec![one("T", "t", "[ 2 * N ] [ N + 1 ] "), one("T", "u", "")]),
         (of("a[0] = 1; local volatile unsigned int n; if (a[1]) n = 1;"), vec![one("volatile unsigned int", "n", "")]),
         (of("for (int i = 0; i < 3; i++) { a[i] = 1; } local float4 v; v.x = 1;"), vec![one("float4", "v", "")]),
-        (of("local float t[N]; local float *p = t; a[0] = p[1] + *(local float *)p;"), vec![one("float", "t", "[N ]")]),
+        (
+            of("local float t[N]; local float *p = t; a[0] = p[1] + *(local float *)p;"),
+            vec![one("float", "t", "[ N ] ")],
+        ),
         (
             of("local float t[N]; float *t2 = a; barrier(CLK_LOCAL_MEM_FENCE); a[0] = (t)[1];"),
-            vec![one("float", "t", "[N ]")],
+            vec![one("float", "t", "[ N ] ")],
         ),
         (of("barrier(CLK_GLOBAL_MEM_FENCE);"), vec![]),
+        // Their names are macros for the very variables.
+        (of("local float t[N]; a[0] = sizeof(t) + (long)&t + (long)&(t);"), vec![one("float", "t", "[ N ] ")]),
+        (of("local int t; { int t; t = 1; } int u, v = u * t;"), vec![one("int", "t", "")]),
+        (of("a[0] = s.t; local int t; t = 1;"), vec![one("int", "t", "")]),
+        (of("local float t[N - -1];"), vec![one("float", "t", "[ N - - 1 ] ")]),
         (
             "#define SYNC work_group_barrier(CLK_LOCAL_MEM_FENCE)\nkernel void f(local float *t) { SYNC; }".to_owned(),
             vec![],
@@ -48,6 +56,8 @@ fn local_variables_are_read_or_refused() {
         (of("\n#ifdef N\nlocal float t[N];\n#endif\n"), local("t")),
         (of("\n#ifdef N\nlocal float t[4]\n#else\nlocal float t[8]\n#endif\n;"), local("t")),
         (of("local float *p, t;"), local("p")),
+        (of("local float *p = 0, t;"), local("p")),
+        (of("unsigned\n#if 1\n#endif\nlocal int t[4];"), local("t")),
         (of("local float (*p)[4] = 0;"), local("p")),
         (of("float local *local p;"), local("p")),
         (of("local float t[N] __attribute__((aligned(16)));"), local("t")),
@@ -60,23 +70,11 @@ fn local_variables_are_read_or_refused() {
         (of("local float a[4];"), local("a")),
         (of("local float N[4];"), local("N")),
         (of("local float t[4], t[4];"), local("t")),
-        // What it is where it is a parameter.
-        (of("local float t[N]; a[0] = sizeof(t);"), local("t")),
-        (of("local float t[N]; a[0] = (long)&t;"), local("t")),
-        (
-            "#define ALL sizeof\nkernel void f(global float *a) { local float t[4]; a[0] = ALL(t); }".to_owned(),
-            local("t"),
-        ),
-        ("#define T t\nkernel void f(global float *a) { local float t[4]; a[0] = T[1]; }".to_owned(), local("t")),
-        // What it is where it is a macro.
-        (of("local int t; { int t; t = 1; }"), local("t")),
-        (of("local int t; { int u, t; t = 1; }"), local("t")),
-        (of("local int t; { int *t; t = 0; }"), local("t")),
-        (of("local int t; { int (t); t = 0; }"), local("t")),
-        (of("local int t; { struct { int y; } t; t.y = 0; }"), local("t")),
-        (of("local int t; t = s.t;"), local("t")),
-        (of("local int t; t = p->t;"), local("t")),
-        ("#define T t\nkernel void f(global float *a) { local int t; { int T; T = 1; } }".to_owned(), local("t")),
+        // What it is where its name is a macro.
+        (of("a[0] = t[1]; local float t[2];"), local("t")),
+        (of("a[0] = M; local float N2[2];").replace("kernel", "#define M N2\nkernel"), local("N2")),
+        (of("local int t; \n#ifdef t\na[0] = 1;\n#endif\n"), local("t")),
+        (of("local int t; \n#if M\na[0] = 1;\n#endif\n").replace("kernel", "#define M t\nkernel"), local("t")),
         // Functions.
         ("typedef local float *p; kernel void f(global float *a) { p t; }".to_owned(), NotItem::Waits),
         (
@@ -119,8 +117,9 @@ fn a_group_does_the_groups_of_a_launch_in_turn() {
     let short =
         (own.join("\n") + "\n").replace(super::fused::RANGE, "RANGE").replace(super::fused::RANGE_NAMES, "RANGE");
     expect![[r#"
-        #define n (*clgraph_fuse_local_n)
-        void clgraph_fuse_item_f(global float * a , local int * given, local float tile[4][5], local int *clgraph_fuse_local_n, const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z, RANGE) {
+        #define tile (*(clgraph_fuse_local_tile + 0))
+        #define n (*(clgraph_fuse_local_n + 0))
+        void clgraph_fuse_item_f(global float * a , local int * given, local float (*clgraph_fuse_local_tile)[ 4 ] [ 5 ] , local int (*clgraph_fuse_local_n), const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z, RANGE) {
 
 
 
@@ -128,28 +127,29 @@ fn a_group_does_the_groups_of_a_launch_in_turn() {
             barrier(CLK_LOCAL_MEM_FENCE);
             tile[0][1] = given[n];
         }
+        #undef tile
         #undef n
         void clgraph_fuse_item_g(global float * a, const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z, RANGE) { a[get_global_id(0)] = 1; }
-        __attribute__((noinline)) void clgraph_fuse_run3_f(global float * a , local int * given, local float tile[4][5], local int *clgraph_fuse_local_n, RANGE) {
+        __attribute__((noinline)) void clgraph_fuse_run3_f(global float * a , local int * given, local float (*clgraph_fuse_local_tile)[ 4 ] [ 5 ] , local int (*clgraph_fuse_local_n), RANGE) {
             const uint clgraph_fuse_v = (uint)get_local_id(0);
             const uint clgraph_fuse_w = clgraph_fuse_n0 / clgraph_fuse_l0;
             const uint clgraph_fuse_h = clgraph_fuse_n1 / clgraph_fuse_l1;
             for (uint clgraph_fuse_g = 0; clgraph_fuse_g < clgraph_fuse_w * clgraph_fuse_h * (clgraph_fuse_n2 / clgraph_fuse_l2); ++clgraph_fuse_g) {
-                clgraph_fuse_item_f(a, given, tile, clgraph_fuse_local_n, clgraph_fuse_o0 + clgraph_fuse_g % clgraph_fuse_w * clgraph_fuse_l0 + clgraph_fuse_v % clgraph_fuse_l0, clgraph_fuse_o1 + clgraph_fuse_g / clgraph_fuse_w % clgraph_fuse_h * clgraph_fuse_l1 + clgraph_fuse_v / clgraph_fuse_l0 % clgraph_fuse_l1, clgraph_fuse_o2 + clgraph_fuse_g / (clgraph_fuse_w * clgraph_fuse_h) * clgraph_fuse_l2 + clgraph_fuse_v / (clgraph_fuse_l0 * clgraph_fuse_l1), RANGE);
+                clgraph_fuse_item_f(a, given, clgraph_fuse_local_tile, clgraph_fuse_local_n, clgraph_fuse_o0 + clgraph_fuse_g % clgraph_fuse_w * clgraph_fuse_l0 + clgraph_fuse_v % clgraph_fuse_l0, clgraph_fuse_o1 + clgraph_fuse_g / clgraph_fuse_w % clgraph_fuse_h * clgraph_fuse_l1 + clgraph_fuse_v / clgraph_fuse_l0 % clgraph_fuse_l1, clgraph_fuse_o2 + clgraph_fuse_g / (clgraph_fuse_w * clgraph_fuse_h) * clgraph_fuse_l2 + clgraph_fuse_v / (clgraph_fuse_l0 * clgraph_fuse_l1), RANGE);
                 barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
             }
         }
-        __attribute__((noinline)) void clgraph_fuse_run1_f(global float * a , local int * given, local float tile[4][5], local int *clgraph_fuse_local_n, RANGE) {
+        __attribute__((noinline)) void clgraph_fuse_run1_f(global float * a , local int * given, local float (*clgraph_fuse_local_tile)[ 4 ] [ 5 ] , local int (*clgraph_fuse_local_n), RANGE) {
             const uint clgraph_fuse_v = (uint)get_local_id(0);
             for (uint clgraph_fuse_g = 0; clgraph_fuse_g < clgraph_fuse_n0 / clgraph_fuse_l0; ++clgraph_fuse_g) {
-                clgraph_fuse_item_f(a, given, tile, clgraph_fuse_local_n, clgraph_fuse_o0 + clgraph_fuse_g * clgraph_fuse_l0 + clgraph_fuse_v, 0, 0, RANGE);
+                clgraph_fuse_item_f(a, given, clgraph_fuse_local_tile, clgraph_fuse_local_n, clgraph_fuse_o0 + clgraph_fuse_g * clgraph_fuse_l0 + clgraph_fuse_v, 0, 0, RANGE);
                 barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
             }
         }
-        void clgraph_fuse_turn1_f(global float * a , local int * given, local float tile[4][5], local int *clgraph_fuse_local_n, RANGE) {
+        void clgraph_fuse_turn1_f(global float * a , local int * given, local float (*clgraph_fuse_local_tile)[ 4 ] [ 5 ] , local int (*clgraph_fuse_local_n), RANGE) {
             const uint clgraph_fuse_v = (uint)get_local_id(0);
             for (uint clgraph_fuse_g = 0; clgraph_fuse_g < clgraph_fuse_n0 / clgraph_fuse_l0; ++clgraph_fuse_g) {
-                clgraph_fuse_item_f(a, given, tile, clgraph_fuse_local_n, clgraph_fuse_o0 + clgraph_fuse_g * clgraph_fuse_l0 + clgraph_fuse_v, 0, 0, RANGE);
+                clgraph_fuse_item_f(a, given, clgraph_fuse_local_tile, clgraph_fuse_local_n, clgraph_fuse_o0 + clgraph_fuse_g * clgraph_fuse_l0 + clgraph_fuse_v, 0, 0, RANGE);
                 barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
             }
         }
@@ -160,14 +160,14 @@ fn a_group_does_the_groups_of_a_launch_in_turn() {
         kernel void clgraph_fused_0(global void *clgraph_fuse_a0, local ulong16 *clgraph_fuse_p1, const uint clgraph_fuse_a2, const uint clgraph_fuse_go) {
             if (clgraph_fuse_go == 0) return;
             local void *clgraph_fuse_a1 = (local void *)clgraph_fuse_p1;
-            local float clgraph_fuse_local_f_tile[4][5];
-            local int clgraph_fuse_local_f_n;
-            clgraph_fuse_run1_f(clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_local_f_tile, &clgraph_fuse_local_f_n, 1, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);
+            local float clgraph_fuse_local1_f_tile[ 4 ] [ 5 ]  __attribute__((aligned(128)));
+            local int clgraph_fuse_local1_f_n __attribute__((aligned(128)));
+            clgraph_fuse_run1_f(clgraph_fuse_a0, clgraph_fuse_a1, &clgraph_fuse_local1_f_tile, &clgraph_fuse_local1_f_n, 1, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);
             clgraph_fuse_run1_g(clgraph_fuse_a0, 1, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);
             barrier(CLK_GLOBAL_MEM_FENCE);
-            clgraph_fuse_run3_f(clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_local_f_tile, &clgraph_fuse_local_f_n, 2, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);
+            clgraph_fuse_run3_f(clgraph_fuse_a0, clgraph_fuse_a1, &clgraph_fuse_local1_f_tile, &clgraph_fuse_local1_f_n, 2, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);
             for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 4; ++clgraph_fuse_turn) {
-                clgraph_fuse_turn1_f(clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_local_f_tile, &clgraph_fuse_local_f_n, 1, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);
+                clgraph_fuse_turn1_f(clgraph_fuse_a0, clgraph_fuse_a1, &clgraph_fuse_local1_f_tile, &clgraph_fuse_local1_f_n, 1, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);
             }
         }
     "#]].assert_eq(&short);

@@ -3,7 +3,7 @@
 use super::unreadable::Unreadable;
 
 /// Words that have to mean what they mean in OpenCL C, because kernels are declared or guarded by them.
-const KEYWORDS: [&str; 40] = [
+const KEYWORDS: [&str; 41] = [
     "kernel",
     "__kernel",
     "global",
@@ -38,6 +38,7 @@ const KEYWORDS: [&str; 40] = [
     "auto",
     "volatile",
     "__attribute",
+    "aligned",
     "noinline",
     "always_inline",
     "reqd_work_group_size",

@@ -124,7 +124,8 @@ impl Graph {
         let unchecked = Arc::clone(&flat.tables);
         let checked = if checks { checked(&flat, &options) } else { None };
         // A fused form would have the launches without the host, and which node is one changes with updates.
-        let (is_checked, asked_fuse) = (checked.is_some(), if checked.is_some() { Fuse::Off } else { asked_fuse });
+        let is_checked = checked.is_some() && !options.allow_conflicts;
+        let asked_fuse = if is_checked { Fuse::Off } else { asked_fuse };
         let flat = checked.unwrap_or(flat);
         let unrolled = Arc::clone(&flat.tables);
         let home = Home { graph: self.id(), context: self.context(), device: self.device() };
@@ -298,7 +299,8 @@ impl Graph {
     }
 }
 
-/// Returns the graph in which the host does the launches that are checked. None if there are none, or if they cannot be.
+/// Returns the graph in which the host does the launches that are checked; if they cannot be, in which the device does those of sub-graphs
+/// too. None if nothing changes.
 fn checked(flat: &Flat, options: &Finalize) -> Option<Flat> {
     // An update may bring a promise to any launch.
     let checked = flat.checked(options.updatable)?;
@@ -307,7 +309,7 @@ fn checked(flat: &Flat, options: &Finalize) -> Option<Flat> {
             "an executable is not checked, although CLGRAPH_CHECK_ELEMENTWISE says so: it has \
              `Finalize::allow_conflicts`, and launches without an order would run in another one"
         );
-        return None;
+        return flat.unchecked();
     }
     Some(checked)
 }

@@ -22,7 +22,7 @@ use crate::exec::build::options::Loops;
 use crate::graph::{Binding, Flat, FusedChain, Tables};
 use crate::ir::flows::Flows;
 use crate::ir::{ById, NodeId, ViewId};
-use crate::lower::{self, Chain, Chains, EachItem, Need, Piece, Pointer, Uses};
+use crate::lower::{self, Chain, Chains, EachItem, Need, Piece, Pointer, Uses, Waiting};
 use crate::opencl_c::fused::{
     Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, ONE_ITEM, TURNS_WORDS, Way,
 };
@@ -117,7 +117,10 @@ fn most_items(form: Form) -> u64 {
 }
 
 /// The most work-groups of a launch that one work-group does in turn, if their work-items wait for each other.
-const MOST_GROUPS: u64 = 16;
+const MOST_GROUPS: u64 = lower::MOST_ROUNDS;
+
+/// The bytes of local memory that are left for tables of arguments and for the condition of a loop.
+const TABLES: usize = 17 << 10;
 
 /// The most work-items of launches that are better in turn, where each work-item could do them on its own too: that is one more launch for
 /// the driver to divide.
@@ -365,8 +368,12 @@ impl<'a> Fusing<'a> {
             self.programs.len() - 1
         });
         let turns = self.turning.contains_key(&self.flows.of(node));
-        let group = grid.local.filter(|_| item.is_group).map(|local| local.iter().product());
-        Ok(Piece { program, needs, shares, pointers, in_turn, group, each_item, turns, launch: true })
+        let waiting = grid.local.filter(|_| item.is_group).map(|local| Waiting {
+            group: local.iter().product(),
+            own_local: kernel.facts(self.device).map_or(usize::MAX, |facts| facts.local_memory as usize),
+            most_local: (self.device.caps().local_memory as usize).saturating_sub(TABLES),
+        });
+        Ok(Piece { program, needs, shares, pointers, in_turn, items, waiting, each_item, turns, launch: true })
     }
 
     /// Returns the number of a type.
@@ -487,7 +494,7 @@ impl<'a> Fusing<'a> {
 
     /// Returns how many work-items of a chain wait for each other.
     fn group_of(&self, chain: &Chain) -> Option<usize> {
-        chain.launches.iter().find_map(|node| self.pieces[node].group)
+        chain.launches.iter().find_map(|node| self.pieces[node].waiting.as_ref()).map(|waiting| waiting.group)
     }
 
     /// Returns how the fused kernel of a chain is launched. None if the driver takes fewer work-items in a work-group than it has.
@@ -506,13 +513,7 @@ impl<'a> Fusing<'a> {
                 let facts = kernel.facts(self.device);
                 let most = facts.map_or(1, |facts| facts.max_work_group).max(1);
                 match self.group_of(chain) {
-                    Some(group) => {
-                        let own = facts.map_or(0, |facts| facts.local_memory as usize);
-                        let given = |need: &Need| if let Need::Local(_, size) = need { *size } else { 0 };
-                        let local = chain.needs.iter().map(given).fold(own, usize::saturating_add);
-                        let fits = group <= most && local as u64 <= self.device.caps().local_memory;
-                        fits.then_some(group)?
-                    }
+                    Some(group) => (group <= most).then_some(group)?,
                     None => items.max().unwrap_or(1).next_power_of_two().min(most),
                 }
             }

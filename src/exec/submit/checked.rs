@@ -5,7 +5,7 @@
 //! launch: once all of them, and then range by range. For a range all bytes of promised memory are changed that do not belong to its
 //! work-items. They must stay as they are, and the bytes that belong to the range must become what they become when all run.
 //!
-//! Nothing but the launch touches memory of the program. So other nodes may read that memory meanwhile.
+//! Nothing but the launch writes memory of the program. So other nodes may read that memory meanwhile.
 
 mod parts;
 
@@ -142,6 +142,9 @@ impl<'a> Launch<'a> {
     /// Prepares a check, before the launch runs. Returns None if nothing is promised of memory.
     fn check(&self, promise: &Elementwise) -> Result<Option<Check<'a>>, Unchecked> {
         let Command::Kernel { args, .. } = self.tables.ir.command(self.node) else { return Ok(None) };
+        if promise.list().is_empty() {
+            return Ok(None);
+        }
         let args = self.tables.ir.args(*args);
         let args: Vec<Arg<ById>> = args.iter().filter(|arg| !matches!(arg, Arg::Unused(_))).copied().collect();
         let (mut blocks, mut given) = self.blocks(promise, &args)?;
@@ -296,7 +299,7 @@ impl Check<'_> {
             read = read.or_else(|| self.differs(&found, &expected, &items).map(|of| (items, of)));
         }
         let Some((items, (changed, byte))) = read else { return Ok(None) };
-        for at in 0..self.blocks.len() {
+        for at in (0..self.blocks.len()).filter(|at| self.blocks[*at].bytes.is_some()) {
             let found = self.run(&items, |of| of == at)?;
             if let Some((changed, byte)) = self.differs(&found, &expected, &items) {
                 let broken = self.found(at, changed, items, byte);

@@ -398,6 +398,7 @@ fn change(
         let new = match args[index] {
             Arg::Value(span) => New::Bytes(main.ir.bytes(span)),
             Arg::Memory(view) => New::Memory(view),
+            Arg::Local(_) => return Err(unfit("the size of local memory")),
             _ => return Err(unfit("an argument to what is no plain memory")),
         };
         give(launch.args[index], new)?;

@@ -4,16 +4,18 @@
 //! other. The kernel's local variables are the fused kernel's, and parameters of the functions:
 //!
 //! ```text
-//! void clgraph_fuse_item_sum(global float *a, local float tile[64], const uint clgraph_fuse_x, ..) { .. barrier(CLK_LOCAL_MEM_FENCE); .. }
-//! void clgraph_fuse_run1_sum(global float *a, local float tile[64], const uint clgraph_fuse_dims, ..) {
+//! #define tile (*(clgraph_fuse_local_tile + 0))
+//! void clgraph_fuse_item_sum(global float *a, local float (*clgraph_fuse_local_tile)[64], const uint clgraph_fuse_x, ..) { .. }
+//! #undef tile
+//! void clgraph_fuse_run1_sum(global float *a, local float (*clgraph_fuse_local_tile)[64], const uint clgraph_fuse_dims, ..) {
 //!     for (uint clgraph_fuse_g = 0; clgraph_fuse_g < ..; ++clgraph_fuse_g) {
-//!         clgraph_fuse_item_sum(a, tile, ..);
+//!         clgraph_fuse_item_sum(a, clgraph_fuse_local_tile, ..);
 //!         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 //!     }
 //! }
 //! kernel void clgraph_fused_0(global void *clgraph_fuse_a0, ..) {
-//!     local float clgraph_fuse_local_sum_tile[64];
-//!     clgraph_fuse_run1_sum(clgraph_fuse_a0, clgraph_fuse_local_sum_tile, 1, ..);
+//!     local float clgraph_fuse_local3_sum_tile[64];
+//!     clgraph_fuse_run1_sum(clgraph_fuse_a0, &clgraph_fuse_local3_sum_tile, 1, ..);
 //! }
 //! ```
 
@@ -37,48 +39,47 @@ pub(super) fn body<'a>(text: &'a str, at: usize, locals: &[LocalText]) -> Cow<'a
     body
 }
 
-/// Returns the parameters for local variables, each with a comma behind it.
+/// Returns the parameters for local variables, each with a comma behind it: pointers to them.
 pub(super) fn params(locals: &[LocalText]) -> String {
-    let param = |local: &LocalText| match local.dims.as_str() {
-        "" => format!("local {} *clgraph_fuse_local_{}, ", local.type_text, local.name),
-        dims => format!("local {} {}{dims}, ", local.type_text, local.name),
+    let param = |LocalText { type_text, name, dims, .. }: &LocalText| {
+        format!("local {type_text} (*clgraph_fuse_local_{name}){dims}, ")
     };
     locals.iter().map(param).collect()
 }
 
 /// Returns the names of these parameters, each with a comma behind it.
 pub(super) fn names(locals: &[LocalText]) -> String {
-    let name = |local: &LocalText| match local.dims.as_str() {
-        "" => format!("clgraph_fuse_local_{}, ", local.name),
-        _ => format!("{}, ", local.name),
-    };
-    locals.iter().map(name).collect()
+    locals.iter().map(|local| format!("clgraph_fuse_local_{}, ", local.name)).collect()
 }
 
-/// Writes that the names of local variables that are no arrays mean what the parameters point to, or that they do so no more.
+/// Writes that the names of local variables mean what the parameters point to, or that they do so no more. The sum keeps an inner
+/// declaration of the name from being one of a pointer.
 pub(super) fn write_macros(all: &mut String, locals: &[LocalText], begins: bool) {
-    for LocalText { name, .. } in locals.iter().filter(|local| local.dims.is_empty()) {
+    for LocalText { name, .. } in locals {
         // Writing to a string never fails.
         let _ = match begins {
-            true => writeln!(all, "#define {name} (*clgraph_fuse_local_{name})"),
+            true => writeln!(all, "#define {name} (*(clgraph_fuse_local_{name} + 0))"),
             false => writeln!(all, "#undef {name}"),
         };
     }
 }
 
-/// Declares the local variables of a kernel in a fused kernel.
+/// Returns the name of a local variable in a fused kernel. The length keeps `f` with `g_n` apart from `f_g` with `n`.
+fn own_name(kernel: &str, local: &LocalText) -> String {
+    format!("clgraph_fuse_local{}_{kernel}_{}", kernel.len(), local.name)
+}
+
+/// Declares the local variables of a kernel in a fused kernel. They begin where they would in a kernel of their own.
 pub(super) fn declare(all: &mut String, kernel: &str, locals: &[LocalText]) {
-    for LocalText { type_text, name, dims, .. } in locals {
-        let _ = writeln!(all, "    local {type_text} clgraph_fuse_local_{kernel}_{name}{dims};");
+    for local in locals {
+        let (type_text, dims) = (&local.type_text, &local.dims);
+        let _ = writeln!(all, "    local {type_text} {}{dims} __attribute__((aligned(128)));", own_name(kernel, local));
     }
 }
 
 /// Returns the arguments that are the local variables of a kernel.
 pub(super) fn args<'a>(kernel: &'a str, locals: &'a [LocalText]) -> impl Iterator<Item = String> + 'a {
-    locals.iter().map(move |LocalText { name, dims, .. }| {
-        let address = if dims.is_empty() { "&" } else { "" };
-        format!("{address}clgraph_fuse_local_{kernel}_{name}")
-    })
+    locals.iter().map(move |local| format!("&{}", own_name(kernel, local)))
 }
 
 /// Writes the body of the function that runs all work-groups of a launch. `names` are the arguments of its work-items.

@@ -1,11 +1,10 @@
 //! Local variables of kernels. A fused kernel declares them itself, because functions may not have any.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::{NotItem, Piece, Reader};
+use super::{NotItem, Reader};
 use crate::opencl_c::tokens::{Token, TokenKind, plain_directive};
-use crate::opencl_c::words::{HERE, QUALIFIERS, is_type};
+use crate::opencl_c::words::{HERE, QUALIFIERS, is_type, is_word};
 
 /// A local variable of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +57,8 @@ impl Reader<'_> {
                 continue;
             }
             at += 1;
-            if ends {
+            let is_open = begin + 1 < at;
+            if ends && !(is_open && token.kind == TokenKind::Directive) {
                 begin = at;
             }
         }
@@ -82,7 +82,7 @@ impl Reader<'_> {
                 TokenKind::Mark(b'(' | b'[' | b'{') => depth += 1,
                 TokenKind::Mark(b')' | b']' | b'}') if depth == 0 => return true,
                 TokenKind::Mark(b')' | b']' | b'}') => depth -= 1,
-                TokenKind::Mark(b';' | b'=') if depth == 0 => return true,
+                TokenKind::Mark(b';') if depth == 0 => return true,
                 TokenKind::Mark(b',') if depth == 0 => return false,
                 // The pointer itself is local.
                 TokenKind::Word if depth == 0 && self.word(token).is_some_and(|word| HERE.contains(&word)) => {
@@ -132,7 +132,7 @@ impl Reader<'_> {
                     _ => return None,
                 }
                 dims.push_str(&self.text[token.at.clone()]);
-                dims.push_str(if token.kind == TokenKind::Word { " " } else { "" });
+                dims.push(' ');
             };
             all.push(LocalText { type_text: types.join(" "), name: name.to_owned(), dims, at: at.clone() });
             match next {
@@ -159,43 +159,21 @@ impl Reader<'_> {
         self.reached(word).iter().all(is_fine)
     }
 
-    /// Whether each use of a local variable means the same where it is a parameter: an array has another size there. Others are
-    /// macros there, which a variable of the same name in an inner block would be too.
+    /// Whether each use of a local variable means the same where its name is a macro: nothing else has the name before, and no condition
+    /// asks for it. Declarations of that name in inner blocks do not compile then.
     fn is_plainly_used(&self, body: &[Token], local: &LocalText) -> bool {
         let name = local.name.as_str();
-        let in_macros = |word: &str| {
-            let is_it = |piece: &Piece| matches!(piece, Piece::Word(of) if of == word);
-            self.macros.values().any(|of| of.body.iter().any(is_it))
-        };
-        if !local.dims.is_empty() {
-            let words: BTreeSet<String> =
-                body.iter().filter_map(|token| self.word(token)).flat_map(|word| self.reached(word)).collect();
-            let takes_address = body.windows(3).any(|three| {
-                three[0].kind == TokenKind::Mark(b'&')
-                    && self.word(&three[1]) == Some(name)
-                    && three[2].kind != TokenKind::Mark(b'[')
-            });
-            return !takes_address
-                && !in_macros(name)
-                && !["sizeof", "vec_step"].iter().any(|word| words.contains(*word));
-        }
-        // Behind the braces of a type comes a name.
-        let has_type =
-            body.iter().filter_map(|token| self.word(token)).any(|word| ["struct", "union", "enum"].contains(&word));
-        !(has_type || in_macros(name))
-            && body.iter().enumerate().all(|(at, token)| {
-                let is_use = self.word(token) == Some(name) && !local.at.contains(&token.at.start);
-                let before = |back: usize| at.checked_sub(back).map(|before| &body[before]);
-                !is_use
-                    || before(1).is_some_and(|one| match one.kind {
-                        TokenKind::Mark(b',' | b'*' | b'.') => false,
-                        TokenKind::Mark(b'>') => before(2).is_none_or(|two| two.kind != TokenKind::Mark(b'-')),
-                        TokenKind::Mark(b'(') => !before(2)
-                            .and_then(|two| self.word(two))
-                            .is_some_and(|word| is_type(word) || word == "sizeof"),
-                        TokenKind::Word => matches!(self.word(one), Some("return" | "else" | "do")),
-                        _ => true,
-                    })
-            })
+        body.iter().enumerate().all(|(at, token)| match token.kind {
+            TokenKind::Directive => {
+                let plain = plain_directive(&self.text[token.at.clone()]);
+                let mut words = plain.split(|c| !is_word(c)).filter(|word| !word.is_empty());
+                !words.any(|word| self.reached(word).contains(name))
+            }
+            TokenKind::Word if token.at.start < local.at.start => {
+                let word = &self.text[token.at.clone()];
+                self.has_member(body, at) || (word != name && !self.reached(word).contains(name))
+            }
+            _ => true,
+        })
     }
 }

@@ -127,7 +127,19 @@ impl Fusing<'_> {
         }
         let pointers = transfer.pointers().collect();
         let turns = self.turning.contains_key(&self.flows.of(node));
-        Piece { program, needs, shares, pointers, in_turn: true, group: None, each_item: None, turns, launch: false }
+        let items = transfer.words.into();
+        Piece {
+            program,
+            needs,
+            shares,
+            pointers,
+            in_turn: true,
+            items,
+            waiting: None,
+            each_item: None,
+            turns,
+            launch: false,
+        }
     }
 }
 
