@@ -18,6 +18,14 @@ const SOURCE: &str = "
     kernel void count_down(global uint *left) { *left -= 1; }
     kernel void count_down_signed(global int *left) { *left = *left - 1; }
     kernel void count_down_bits(global float *left) { *left = as_float(as_uint(*left) - 1); }
+    kernel void turn_round(global uint *to) {
+        local uint tile[64], first;
+        const uint me = get_local_id(0);
+        tile[me] = to[get_global_id(0)];
+        if (me == 0) first = tile[0] & 3;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        to[get_global_id(0)] = tile[get_local_size(0) - 1 - me] + first + get_group_id(0);
+    }
     kernel void add(global uint *to, uint by) { to[get_global_id(0)] += by; }
     kernel void combine(global const uint *from, global uint *to) { to[get_global_id(0)] = to[get_global_id(0)] * 3 + from[get_global_id(0)]; }
     kernel void all_below(global const uint *values, uint limit, global uint *goes_on) {
@@ -405,4 +413,25 @@ fn an_automatic_executable_comes_to_it() {
         }
     }
     panic!("{}", executable.report());
+}
+
+/// Rules Z1, Z9: work-items wait for each other in each turn, and for the look at the condition.
+#[test]
+fn kernels_that_wait_are_bodies_too() {
+    let turns = Turns::new();
+    let (round, down) = (turns.kernel("turn_round"), turns.kernel("count_down"));
+    let body = turns.bench.graph();
+    for data in [&turns.data, &turns.other, &turns.data] {
+        // SAFETY: of both: the ranges are inside the buffers, and each work-item touches its own elements.
+        unsafe { body.kernel(&round).read_write(data).range(LEN).work_group(16).add() }.unwrap();
+    }
+    // SAFETY: as above.
+    unsafe { body.kernel(&down).read_write(&turns.left).range(1).add() }.unwrap();
+    let body = body.finalize(Finalize::new()).unwrap();
+    let both = turns.both(|graph| graph.repeat_while(&turns.left, &body).at_most(5_000).add().unwrap());
+    let has_groups = !turns.bench.queue.device().caps().platform.contains("Portable");
+    assert_eq!(is_on_device(&both[1].0), has_groups, "{}", both[1].0.report());
+    for left in [0, 1, 2, 7, 1_500] {
+        assert_eq!(turns.compare(&both, left), u64::from(left));
+    }
 }
