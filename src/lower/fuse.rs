@@ -13,6 +13,7 @@
 
 mod lanes;
 mod together;
+mod waits;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -21,12 +22,14 @@ use fixedbitset::FixedBitSet;
 
 use crate::command::{Command, Control};
 use crate::ir::flows::Flows;
-use crate::ir::{Access, Body, ById, Ir, KernelId, NodeId, ViewId};
+use crate::ir::{Access, Body, ById, Ir, NodeId, ViewId};
 use crate::lower::elementwise::Uses;
 
 #[cfg(test)]
 pub(super) use self::lanes::MOST_LANES;
 pub(crate) use self::together::{BYTES, Pointer, Together, writes_otherwise};
+use self::waits::Waits;
+pub(crate) use self::waits::{MOST_ROUNDS, Waiting};
 
 /// What a launch needs to be part of a fused kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,21 +55,6 @@ pub(crate) struct Piece {
     /// Whether it is a launch of the program. Others, which clgraph writes, are worth a kernel only beside one.
     pub(crate) launch: bool,
 }
-
-/// What a launch needs whose work-items wait for each other.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Waiting {
-    /// How many work-items are in each of its work-groups. All such launches of a chain have as many.
-    pub(crate) group: usize,
-    /// The bytes of its kernel's local variables. Launches of one kernel share them.
-    pub(crate) own_local: usize,
-    /// The most bytes of local memory of a chain.
-    pub(crate) most_local: usize,
-}
-
-/// How many times the work-items of its work-group a launch may have beside launches whose work-items wait for each other: one
-/// work-group does all of them.
-pub(crate) const MOST_ROUNDS: u64 = 16;
 
 /// What a launch needs that each work-item does on its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -405,9 +393,8 @@ fn divide<'a>(
         }
         chains.extend(open.take().and_then(|open| open.close(number)));
         let mut new = Open::new(group, at);
-        // One launch alone always fits.
-        new.takes(ir, most, at, *node, group, fit);
-        open = Some(new);
+        // One launch alone fits, unless there is no room for its local memory and a fused kernel's own.
+        open = new.takes(ir, most, at, *node, group, fit).then_some(new);
     }
     chains.extend(open.and_then(|open| open.close(number)));
 }
@@ -427,38 +414,6 @@ struct Open {
     least: usize,
     has_launch: bool,
     waits: Waits,
-}
-
-/// What launches have together whose work-items wait for each other.
-#[derive(Clone, Debug, Default)]
-struct Waits {
-    /// How many work-items wait for each other.
-    group: Option<usize>,
-    /// The most work-items of a launch.
-    items: u64,
-    /// The kernels whose local variables are counted, and all bytes of local memory.
-    kernels: HashSet<KernelId>,
-    local: usize,
-}
-
-impl Waits {
-    /// Returns what is with one more launch, which needs so many bytes of local memory that no launch before it has; None if they are not
-    /// one.
-    fn with(&self, ir: &Ir, node: NodeId, piece: &Piece, given: usize) -> Option<Self> {
-        let mut all = Self { items: self.items.max(piece.items), ..self.clone() };
-        if let (Some(waiting), Command::Kernel { kernel, .. }) = (&piece.waiting, ir.command(node)) {
-            if *all.group.get_or_insert(waiting.group) != waiting.group {
-                return None;
-            }
-            let own = if all.kernels.insert(*kernel) { waiting.own_local } else { 0 };
-            all.local = all.local.saturating_add(own).saturating_add(given);
-            if all.local > waiting.most_local {
-                return None;
-            }
-        }
-        let fits = all.group.is_none_or(|group| all.items <= MOST_ROUNDS.saturating_mul(group as u64));
-        fits.then_some(all)
-    }
 }
 
 impl Open {
@@ -487,7 +442,7 @@ impl Open {
         }
         let local = |(_, need): &&(u32, Need)| if let Need::Local(_, bytes) = need { *bytes } else { 0 };
         let local = new.iter().map(local).fold(0, usize::saturating_add);
-        let Some(waits) = self.waits.with(ir, node, piece, local) else { return false };
+        let Some(local) = self.waits.local_with(ir, node, piece, local) else { return false };
         if !self.together.takes(ir, node, &piece.pointers, each_item.map(|of| &of.uses)) {
             return false;
         }
@@ -502,7 +457,7 @@ impl Open {
             places.push(place);
         }
         self.has_launch |= piece.launch;
-        self.waits = waits;
+        self.waits.add(ir, node, piece, local);
         if piece.turns && each_item.is_none() {
             self.least = 1;
         }

@@ -62,4 +62,11 @@ fn work_groups_of_other_sizes_divide() {
     assert_eq!(graph.launches(1024), [&nodes[..4], &nodes[4..]]);
     graph.other_kernel(nodes[1]);
     assert_eq!(graph.launches(1024), [&nodes[2..4], &nodes[4..]]);
+    // One that has no room even alone stays where it is.
+    set(&mut graph, nodes[3], Some(8), 8);
+    graph.pieces.get_mut(&NodeId(nodes[3])).unwrap().needs.push(Need::Local(1, 90));
+    assert_eq!(graph.launches(1024), [&nodes[4..]]);
+    graph.pieces.get_mut(&NodeId(nodes[1])).unwrap().needs.push(Need::Local(1, 90));
+    graph.pieces.get_mut(&NodeId(nodes[3])).unwrap().needs.pop();
+    assert_eq!(graph.launches(1024), [&nodes[2..4], &nodes[4..]]);
 }
