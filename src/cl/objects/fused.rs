@@ -22,6 +22,8 @@ pub(crate) enum NotFused {
     Item(NotItem),
     /// The driver computes other bits where one work-item does what many do.
     Rounds(&'static str),
+    /// The driver does not survive some fused kernels with functions that ask for ids.
+    Function(String),
     /// The driver's compiler takes too long with barriers in a fused kernel.
     Waits,
     /// The driver's compiler does not survive functions with so many parameters.
@@ -38,6 +40,10 @@ impl fmt::Display for NotFused {
             Self::Program(why) => why.fmt(f),
             Self::Item(why) => why.fmt(f),
             Self::Rounds(word) => write!(f, "the driver computes other bits for `{word}` in a fused kernel"),
+            Self::Function(name) => write!(
+                f,
+                "function `{name}`, which it calls, asks for ids, and the driver crashes on some fused kernels with such functions"
+            ),
             Self::Waits => f.write_str(
                 "its work-items wait for each other, or share local memory, which takes the driver's compiler minutes",
             ),
@@ -99,6 +105,9 @@ impl Kernel {
                 rounds.iter().find(|part| of.source.reaches(self.name(), |word| word.starts_with(**part)))
         {
             return Err(NotFused::Rounds(word));
+        }
+        if let Some(name) = helpers.keys().next().filter(|_| !quirks::writes_functions_again(device.caps())) {
+            return Err(NotFused::Function((*name).to_owned()));
         }
         let counts = helpers.values().map(|helper| helper.each().len());
         let count = counts.fold(text.each().len() + text.locals().len(), usize::max);
