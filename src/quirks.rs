@@ -241,8 +241,8 @@ pub(crate) fn most_arguments_of_functions(caps: &Caps) -> Option<usize> {
     (caps.platform == "rusticl").then_some(64)
 }
 
-/// rusticl (Mesa 26.2): of 110 programs with random kernels that call functions which ask for ids, four ended the process (SIGSEGV) when
-/// their fused kernel first ran. Without such functions none of 76 did. On the other drivers all were right.
+/// rusticl (Mesa 26.2): of 440 random programs whose kernels call functions that ask for ids, four ended the process (SIGSEGV) when their
+/// fused kernel first ran. Of 512 without such functions none did. On other drivers none was seen.
 ///
 /// Returns whether functions that ask for ids are written again.
 pub(crate) fn writes_functions_again(caps: &Caps) -> bool {

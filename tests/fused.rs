@@ -240,6 +240,12 @@ fn what_is_not_fused_says_why() {
         // SAFETY: as above.
         graph(&|graph| _ = unsafe { graph.kernel(&constant).read(&data).read_write(&other).range(1).add() }.unwrap());
     assert_eq!(why(&argument), [WhyNotFused::Argument { kernel: "f".to_owned(), argument: 0 }]);
+    let place = Memory::<u32>::with_kind(&bench.queue, MemoryKind::SvmCoarse, 16).unwrap();
+    let indirect = graph(&|graph| {
+        // SAFETY: as above.
+        _ = unsafe { graph.kernel(&kernel).read_write(&data).indirect(&place).range(64).add() }.unwrap();
+    });
+    assert_eq!(why(&indirect), [WhyNotFused::Indirect { kernel: "f".to_owned() }]);
     // Options of the executable.
     let two = graph(&|graph| {
         for _ in 0..2 {

@@ -223,9 +223,9 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a word for constant memory is that of a variable, and not of what a pointer points to.
-pub(super) fn is_variable(tokens: &[Token], constant: usize) -> bool {
-    let mut after = tokens.iter().skip(constant + 1).skip_while(|token| token.kind == TokenKind::Word);
+/// Whether a word for constant or local memory is that of a variable, and not of what a pointer points to.
+pub(super) fn is_variable(tokens: &[Token], word: usize) -> bool {
+    let mut after = tokens.iter().skip(word + 1).skip_while(|token| token.kind == TokenKind::Word);
     if after.next().is_none_or(|token| token.kind != TokenKind::Mark(b'*')) {
         return true;
     }

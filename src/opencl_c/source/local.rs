@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::later::is_variable;
 use super::{NotItem, Reader};
 use crate::opencl_c::tokens::{Token, TokenKind, plain_directive};
 use crate::opencl_c::words::{HERE, QUALIFIERS, is_type, is_word};
@@ -41,7 +42,7 @@ impl Reader<'_> {
                 _ => {}
             }
             let ends = matches!(token.kind, TokenKind::Mark(b'{' | b'}' | b';') | TokenKind::Directive);
-            if self.word(token).is_some_and(|word| HERE.contains(&word)) && !self.is_of_pointer(body, at) {
+            if self.word(token).is_some_and(|word| HERE.contains(&word)) && is_variable(body, at) {
                 let end = body[at..].iter().position(|token| token.kind == TokenKind::Mark(b';'));
                 let found = end.filter(|_| depth == 1 && conditions == 0).map(|end| at + end);
                 let declared = found.and_then(|end| self.declared_local(&body[begin..=end], params, &all));
@@ -66,32 +67,6 @@ impl Reader<'_> {
             Some(local) => Err(NotItem::Local(local.name.clone())),
             None => Ok(all),
         }
-    }
-
-    /// Whether a word for local memory says what a pointer points to: of one pointer, or in a cast.
-    fn is_of_pointer(&self, body: &[Token], at: usize) -> bool {
-        let is_plain = |token: &&Token| token.kind == TokenKind::Word;
-        let mut after = body[at + 1..].iter().skip_while(is_plain);
-        if after.next().is_none_or(|token| token.kind != TokenKind::Mark(b'*')) {
-            return false;
-        }
-        // In `local float *a, b;` the second one is a local variable.
-        let mut depth = 0;
-        for token in after {
-            match token.kind {
-                TokenKind::Mark(b'(' | b'[' | b'{') => depth += 1,
-                TokenKind::Mark(b')' | b']' | b'}') if depth == 0 => return true,
-                TokenKind::Mark(b')' | b']' | b'}') => depth -= 1,
-                TokenKind::Mark(b';') if depth == 0 => return true,
-                TokenKind::Mark(b',') if depth == 0 => return false,
-                // The pointer itself is local.
-                TokenKind::Word if depth == 0 && self.word(token).is_some_and(|word| HERE.contains(&word)) => {
-                    return false;
-                }
-                _ => {}
-            }
-        }
-        false
     }
 
     /// Reads a statement that declares local variables. None if it is not plain.
