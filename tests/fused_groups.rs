@@ -1,5 +1,5 @@
 //! Kernels whose work-items wait for each other or share local memory, in chains that one work-group runs: rule Z1. Random programs of
-//! such kernels and of others, fused and not.
+//! such kernels and of others, alone and several together, fused and not.
 //!
 //! `CLGRAPH_TEST_RANDOM` is the number of programs, and `CLGRAPH_TEST_SEED` repeats a run.
 
@@ -349,14 +349,18 @@ fn random_kernels_that_wait_do_the_same_when_they_are_fused() {
     // There kernels that call functions which ask for ids are not fused.
     let is_rusticl = field.bench.queue.device().caps().platform == "rusticl";
     for _ in 0..count {
-        let mut source = SOURCE.to_owned();
-        let mut shapes = Vec::new();
-        for (name, has_arrays) in [("plain", false), ("sum", false), ("flip", false), ("scan", true)] {
-            shapes.push(Shape { name: name.to_owned(), has_arrays });
+        let (mut sources, mut shapes, mut kernels) = (String::new(), Vec::new(), Vec::new());
+        for _ in 0..rng.usize(1..3) {
+            let mut source = SOURCE.to_owned();
+            let mut its: Vec<Shape> = ["plain", "sum", "flip", "scan"]
+                .map(|name| Shape { name: name.to_owned(), has_arrays: name == "scan" })
+                .into();
+            its.extend((0..KERNELS).map(|number| kernel(&mut rng, &mut source, number, !is_rusticl)));
+            let program = field.program(&source);
+            kernels.extend(its.iter().map(|shape| program.kernel(&shape.name).unwrap()));
+            shapes.extend(its);
+            sources += &source;
         }
-        shapes.extend((0..KERNELS).map(|number| kernel(&mut rng, &mut source, number, !is_rusticl)));
-        let program = field.program(&source);
-        let kernels: Vec<Kernel> = shapes.iter().map(|shape| program.kernel(&shape.name).unwrap()).collect();
         let all: [[usize; 2]; 8] = [[64, 1], [8, 8], [8, 4], [32, 1], [4, 8], [2, 2], [20, 1], [4, 4]];
         let mut list: Vec<Launch> = Vec::new();
         for _ in 0..rng.usize(2..5) {
@@ -381,7 +385,7 @@ fn random_kernels_that_wait_do_the_same_when_they_are_fused() {
                 let (now, _) = compare(&fewer);
                 if now.is_empty() { at += 1 } else { (list, differing) = (fewer, now) }
             }
-            panic!("{source}\n{list:#?}\n{differing:#?}");
+            panic!("{sources}\n{list:#?}\n{differing:#?}");
         }
     }
     if field.has_groups() {

@@ -1,6 +1,7 @@
 //! Random kernels in random graphs, fused and not: rule Z1. They ask for their ids, return early, have loops and branches, and call
 //! functions; each work-item writes its own elements, and reads others that no work-item writes. Some launches come again and again.
-//! Others have more work-items, and most of them read their own elements only, which they promise (rule Z4).
+//! Others have more work-items, and most of them read their own elements only, which they promise (rule Z4). They are of one program, or of
+//! several.
 //!
 //! `CLGRAPH_TEST_RANDOM` is the number of programs, and `CLGRAPH_TEST_SEED` repeats a run.
 
@@ -23,6 +24,7 @@ const LONG_LEN: usize = 20_000;
 const BUFFERS: usize = 3;
 
 /// What a kernel takes, in order: memory that it writes, memory that it reads, a number of each type.
+#[derive(Clone, Copy)]
 struct Shape {
     writes_floats: bool,
     reads_floats: bool,
@@ -472,14 +474,24 @@ fn random(own: bool) -> (usize, usize) {
     let (mut launches, mut fused) = (0, 0);
     let is_rusticl = field.bench.queue.device().caps().platform == "rusticl";
     for _ in 0..count {
-        let (mut source, shapes) = program(&mut rng, own, !is_rusticl);
-        if is_rusticl {
-            // Without Mesa's own libclc it does not build these.
-            source = source.replace("exp(", "fabs(").replace("sin(", "fabs(");
-        }
         let std = if field.bench.queue.device().caps().version.major >= 3 { "-cl-std=CL3.0" } else { "-cl-std=CL2.0" };
-        let program = ProgramBuilder::new(&field.bench.queue).options(std).source(&source).unwrap();
-        let kernels: Vec<Kernel> = (0..KERNELS).map(|at| program.kernel(&format!("k{at}")).unwrap()).collect();
+        // The kernels of some programs have the same names, and their macros and functions other meanings.
+        let programs: Vec<(String, Vec<Shape>)> =
+            (0..rng.usize(1..4)).map(|_| program(&mut rng, own, !is_rusticl)).collect();
+        let (mut source, mut built) = (String::new(), Vec::new());
+        for (text, _) in &programs {
+            // Without Mesa's own libclc rusticl does not build these.
+            let is_left_out = |text: &str| text.replace("exp(", "fabs(").replace("sin(", "fabs(");
+            let text = if is_rusticl { is_left_out(text) } else { text.clone() };
+            built.push(ProgramBuilder::new(&field.bench.queue).options(std).source(&text).unwrap());
+            source += &text;
+        }
+        let (mut kernels, mut shapes) = (Vec::new(), Vec::new());
+        for at in 0..KERNELS {
+            let of = rng.usize(..programs.len());
+            kernels.push(built[of].kernel(&format!("k{at}")).unwrap());
+            shapes.push(programs[of].1[at]);
+        }
         let mut list: Vec<Launch> = Vec::new();
         for _ in 0..rng.usize(1..6) {
             if own {

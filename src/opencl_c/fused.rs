@@ -47,6 +47,9 @@
 //! }
 //! ```
 //!
+//! The texts of several programs become one (`fused/unit.rs`). What means something in one of them only, such as the types of its values, gets a
+//! name of clgraph's there.
+//!
 //! There are straight lines and such loops only: some compilers get calls wrong that some work-items make and others do not, and PoCL those
 //! under any condition if there is a barrier. All work-items see the same number of turns, all of a work-group are in the same lane, and on
 //! PoCL there is no barrier.
@@ -56,10 +59,14 @@ mod group;
 mod helpers;
 #[cfg(test)]
 mod helpers_tests;
+mod ids;
 mod rolled;
 #[cfg(test)]
 mod rolled_tests;
 mod run;
+mod unit;
+#[cfg(test)]
+mod unit_tests;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,11 +74,15 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use self::helpers::{ITEM, write_helpers};
+use self::ids::{IDS, OWN};
+pub(super) use self::ids::{RANGE, RANGE_NAMES};
 use self::rolled::{Lane, Loop, Part, Place, Rolled, Table, rolled};
 use self::run::{SCALAR, write_run};
-use super::source::{KernelText, LocalText, Source};
+use self::unit::{Types, of_values};
+use super::source::{KernelText, LocalText};
 
 pub(crate) use self::each_item::each_item;
+pub(crate) use self::unit::{Callee, Unit, ValueType};
 
 /// How a fused kernel runs the work-items of its launches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -114,7 +125,7 @@ pub(crate) enum FusedParam {
     /// Local memory.
     Local,
     /// A value of this type, of so many bytes.
-    Value(String, usize),
+    Value(ValueType, usize),
     /// A size of a range.
     Size,
 }
@@ -131,7 +142,7 @@ pub(crate) enum FusedArg {
 /// A launch in a fused kernel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FusedLaunch {
-    pub(crate) kernel: String,
+    pub(crate) kernel: Callee,
     pub(crate) args: Vec<FusedArg>,
     pub(crate) dims: u32,
     /// Offset, global size and local size, each in three dimensions.
@@ -173,66 +184,6 @@ pub(crate) fn name(number: usize) -> String {
     format!("clgraph_fused_{number}")
 }
 
-/// Comes before the source, so that no macro of it changes anything here.
-const OWN: &str = "\
-size_t clgraph_fuse_pick(uint clgraph_fuse_d, size_t clgraph_fuse_0, size_t clgraph_fuse_1, size_t clgraph_fuse_2, size_t clgraph_fuse_3) {
-    return clgraph_fuse_d == 0 ? clgraph_fuse_0 : clgraph_fuse_d == 1 ? clgraph_fuse_1 : clgraph_fuse_d == 2 ? clgraph_fuse_2 : clgraph_fuse_3;
-}
-";
-
-/// The range of a launch, in the parameters of its functions.
-pub(super) const RANGE: &str = "const uint clgraph_fuse_dims, \
-    const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, \
-    const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, \
-    const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2";
-pub(super) const RANGE_NAMES: &str = "clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, \
-    clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2";
-
-/// What the functions for ids are while the bodies are written again (OpenCL C 3.0, section 6.15.1).
-const IDS: [(&str, &str); 11] = [
-    ("get_work_dim()", "clgraph_fuse_dims"),
-    ("get_global_id(d)", "clgraph_fuse_pick(d, clgraph_fuse_x, clgraph_fuse_y, clgraph_fuse_z, 0)"),
-    (
-        "get_global_size(d)",
-        "clgraph_fuse_pick(d, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_beyond)",
-    ),
-    ("get_global_offset(d)", "clgraph_fuse_pick(d, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, 0)"),
-    (
-        "get_global_linear_id()",
-        "((size_t)(((clgraph_fuse_z - clgraph_fuse_o2) * clgraph_fuse_n1 + clgraph_fuse_y - clgraph_fuse_o1) * clgraph_fuse_n0 \
-         + clgraph_fuse_x - clgraph_fuse_o0))",
-    ),
-    (
-        "get_local_id(d)",
-        "clgraph_fuse_pick(d, (clgraph_fuse_x - clgraph_fuse_o0) % clgraph_fuse_l0, \
-         (clgraph_fuse_y - clgraph_fuse_o1) % clgraph_fuse_l1, (clgraph_fuse_z - clgraph_fuse_o2) % clgraph_fuse_l2, 0)",
-    ),
-    (
-        "get_local_size(d)",
-        "clgraph_fuse_pick(d, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2, clgraph_fuse_beyond)",
-    ),
-    (
-        "get_enqueued_local_size(d)",
-        "clgraph_fuse_pick(d, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2, clgraph_fuse_beyond)",
-    ),
-    (
-        "get_local_linear_id()",
-        "((size_t)((((clgraph_fuse_z - clgraph_fuse_o2) % clgraph_fuse_l2) * clgraph_fuse_l1 \
-         + (clgraph_fuse_y - clgraph_fuse_o1) % clgraph_fuse_l1) * clgraph_fuse_l0 \
-         + (clgraph_fuse_x - clgraph_fuse_o0) % clgraph_fuse_l0))",
-    ),
-    (
-        "get_group_id(d)",
-        "clgraph_fuse_pick(d, (clgraph_fuse_x - clgraph_fuse_o0) / clgraph_fuse_l0, \
-         (clgraph_fuse_y - clgraph_fuse_o1) / clgraph_fuse_l1, (clgraph_fuse_z - clgraph_fuse_o2) / clgraph_fuse_l2, 0)",
-    ),
-    (
-        "get_num_groups(d)",
-        "clgraph_fuse_pick(d, clgraph_fuse_n0 / clgraph_fuse_l0, clgraph_fuse_n1 / clgraph_fuse_l1, \
-         clgraph_fuse_n2 / clgraph_fuse_l2, clgraph_fuse_beyond)",
-    ),
-];
-
 /// The functions that run all work-items of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Run {
@@ -256,7 +207,7 @@ impl Run {
     }
 
     /// Returns the name of the function for a kernel, for launches of one dimension or of more.
-    fn name(self, kernel: &str, is_line: bool) -> String {
+    fn name(self, kernel: &Callee, is_line: bool) -> String {
         let run = match self {
             Self::Line => "run",
             Self::Turn => "turn",
@@ -265,16 +216,15 @@ impl Run {
     }
 }
 
-/// Returns a source that has all of `text` and these fused kernels, whose launches are of kernels that the source can give as
-/// functions of one work-item ([`Source::item`]). `rolls` says whether launches that come again are loops.
-pub(crate) fn fused(text: &str, source: &Source, dialect: Dialect, kernels: &[FusedKernel], rolls: bool) -> String {
-    let Dialect { size_beyond, .. } = dialect;
+/// Returns a source that has all of the programs' texts and these fused kernels, whose launches are of kernels that the sources can give as
+/// functions of one work-item ([`Source::item`](super::source::Source::item)). `rolls` says whether launches that come again are loops.
+pub(crate) fn fused(units: &[Unit<'_>], dialect: Dialect, kernels: &[FusedKernel], rolls: bool) -> String {
     let lines = |kernel: &FusedKernel| {
         kernel.lanes().map(|lane| Lane { parts: lane.map(Part::Launch).collect(), tables: 0..0 }).collect()
     };
     let roll = |kernel| if rolls { rolled(kernel) } else { Rolled { lanes: lines(kernel), tables: Vec::new() } };
     let all_rolled: Vec<Rolled> = kernels.iter().map(roll).collect();
-    let mut used: BTreeMap<&str, Runs> = BTreeMap::new();
+    let mut used: BTreeMap<&Callee, Runs> = BTreeMap::new();
     for (kernel, rolled) in kernels.iter().zip(&all_rolled) {
         for part in rolled.parts() {
             let (launches, run) = match part {
@@ -286,33 +236,45 @@ pub(crate) fn fused(text: &str, source: &Source, dialect: Dialect, kernels: &[Fu
             }
         }
     }
-    let used = used.into_iter().filter_map(|(name, runs)| Some((name, Function::of(name, text, source)?, runs)));
-    let used: Vec<(&str, Function<'_>, Runs)> = used.collect();
-    let mut all = format!("{OWN}#line 1\n{text}\n");
+    let (mut functions, types): (Functions<'_>, _) = (BTreeMap::new(), Types::of(kernels));
+    let mut all = format!("{OWN}#define clgraph_fuse_beyond {}\n", dialect.size_beyond);
+    for (number, unit) in units.iter().enumerate() {
+        unit::begin(&mut all, units, number);
+        types.write(&mut all, number);
+        let its = used.iter().filter(|(callee, _)| callee.unit == number);
+        let its = its.filter_map(|(callee, runs)| Some((*callee, Function::of(&callee.kernel, unit)?, runs)));
+        let its: Vec<(&Callee, Function<'_>, &Runs)> = its.collect();
+        write_items(&mut all, (number, unit), &its);
+        for (callee, function, runs) in its {
+            for (is_line, run) in runs {
+                write_run(&mut all, callee, &function, dialect, (*is_line, *run));
+            }
+            group::write_types(&mut all, callee, function.locals);
+            functions.insert(callee, function);
+        }
+        unit::end(&mut all, units, number);
+    }
+    for (number, (kernel, rolled)) in kernels.iter().zip(&all_rolled).enumerate() {
+        write_kernel(&mut all, (number, kernel), rolled, dialect, (&functions, &types));
+    }
+    all
+}
+
+/// Writes kernels as functions of one work-item, and the functions that they need.
+fn write_items(all: &mut String, (number, unit): (usize, &Unit<'_>), its: &[(&Callee, Function<'_>, &Runs)]) {
     // Writing to a string never fails.
-    let _ = writeln!(all, "#define clgraph_fuse_beyond {size_beyond}");
     for (function, meaning) in IDS {
         let _ = writeln!(all, "#define {function} {meaning}");
     }
-    let helpers = write_helpers(&mut all, text, source, used.iter().map(|(name, ..)| *name));
-    for (name, Function { params, locals, body, .. }, _) in &used {
+    let helpers = write_helpers(all, (number, unit), its.iter().map(|(callee, ..)| callee.kernel.as_str()));
+    for (callee, Function { params, locals, body, .. }, _) in its {
         let params = listed(params) + &group::params(locals);
-        group::write_macros(&mut all, locals, true);
-        let _ = writeln!(all, "void clgraph_fuse_item_{name}({params}{ITEM}, {RANGE}) {body}");
-        group::write_macros(&mut all, locals, false);
+        group::write_macros(all, locals, true);
+        let _ = writeln!(all, "void clgraph_fuse_item_{callee}({params}{ITEM}, {RANGE}) {body}");
+        group::write_macros(all, locals, false);
     }
     let ids = IDS.iter().filter_map(|(id, _)| id.split('(').next());
     helpers.into_iter().chain(ids).for_each(|name| _ = writeln!(all, "#undef {name}"));
-    for (name, kernel, runs) in &used {
-        for (is_line, run) in runs {
-            write_run(&mut all, name, kernel, dialect, (*is_line, *run));
-        }
-    }
-    let functions: Functions<'_> = used.into_iter().map(|(name, function, _)| (name, function)).collect();
-    for (number, (kernel, rolled)) in kernels.iter().zip(&all_rolled).enumerate() {
-        write_kernel(&mut all, (number, kernel), rolled, dialect, &functions);
-    }
-    all
 }
 
 /// What a kernel is as a function of one work-item.
@@ -328,10 +290,11 @@ struct Function<'a> {
 }
 
 /// By kernel.
-type Functions<'a> = BTreeMap<&'a str, Function<'a>>;
+type Functions<'a> = BTreeMap<&'a Callee, Function<'a>>;
 
 impl<'a> Function<'a> {
-    fn of(name: &str, text: &'a str, source: &'a Source) -> Option<Self> {
+    fn of(name: &str, unit: &Unit<'a>) -> Option<Self> {
+        let Unit { text, source, .. } = *unit;
         // Bytes, because compilers take it that they may be of any type.
         let own = |params, names: &str, body| {
             let (names, body) = (names.to_owned(), Cow::Borrowed(body));
@@ -383,7 +346,7 @@ fn write_kernel(
     (number, kernel): (usize, &FusedKernel),
     rolled: &Rolled,
     dialect: Dialect,
-    functions: &Functions<'_>,
+    (functions, types): (&Functions<'_>, &Types<'_>),
 ) {
     let form = dialect.form;
     let (size, others) = match form {
@@ -392,14 +355,14 @@ fn write_kernel(
         }
         Form::OneGroup => (String::new(), ""),
     };
-    write_begin(all, number, (&size, others), kernel);
-    let used: BTreeSet<&str> = kernel.launches.iter().map(|launch| launch.kernel.as_str()).collect();
+    write_begin(all, (number, kernel), (&size, others), types);
+    let used: BTreeSet<&Callee> = kernel.launches.iter().map(|launch| &launch.kernel).collect();
     used.iter()
         .filter_map(|name| functions.get_key_value(name))
-        .for_each(|(name, of)| group::declare(all, name, of.locals));
+        .for_each(|(callee, of)| group::declare(all, callee, of.locals));
     let has_lanes = rolled.lanes.len() > 1;
     let begins_filled = !has_lanes && form == Form::OneItem;
-    declare_tables(all, &rolled.tables, form, begins_filled);
+    declare_tables(all, (&rolled.tables, types), form, begins_filled);
     if !has_lanes && !begins_filled {
         fill_tables(all, &rolled.tables, 0..rolled.tables.len(), form);
     }
@@ -430,7 +393,7 @@ fn write_kernel(
                 Part::Launch(at) => {
                     let launch = &kernel.launches[*at];
                     let name = Run::Line.name(&launch.kernel, launch.dims <= 1);
-                    let function = functions.get(launch.kernel.as_str());
+                    let function = functions.get(&launch.kernel);
                     write_call(all, "    ", &name, (launch, function), rolled::args(launch).map(arg));
                     waits = group::after(function, form);
                 }
@@ -474,12 +437,17 @@ fn write_look(all: &mut String, form: Form, into: &str, or: &str) {
 }
 
 /// Writes the begin of a fused kernel, with its attribute and which work-items have nothing to do.
-fn write_begin(all: &mut String, number: usize, (attribute, others): (&str, &str), kernel: &FusedKernel) {
+fn write_begin(
+    all: &mut String,
+    (number, kernel): (usize, &FusedKernel),
+    (attribute, others): (&str, &str),
+    types: &Types<'_>,
+) {
     let param = |(at, param): (usize, &FusedParam)| match param {
         FusedParam::Memory => format!("global void *clgraph_fuse_a{at}"),
         // With a type: NVIDIA's driver (580) gives a kernel no memory whose local arguments are all `local void *`.
         FusedParam::Local => format!("local ulong16 *clgraph_fuse_p{at}"),
-        FusedParam::Value(type_text, _) => format!("{type_text} clgraph_fuse_a{at}"),
+        FusedParam::Value(of, _) => format!("{} clgraph_fuse_a{at}", types.name(of)),
         FusedParam::Size => format!("const uint clgraph_fuse_a{at}"),
     };
     let mut params: Vec<String> = kernel.params.iter().enumerate().map(param).collect();
@@ -508,19 +476,15 @@ fn arg(arg: &FusedArg) -> String {
 }
 
 /// Declares what differs from turn to turn.
-fn declare_tables(all: &mut String, tables: &[Table], form: Form, are_filled: bool) {
+fn declare_tables(all: &mut String, (tables, types): (&[Table], &Types<'_>), form: Form, are_filled: bool) {
     let place = if form == Form::OneGroup { "local " } else { "" };
     for (number, table) in tables.iter().enumerate() {
         let begin = match &table.kind {
             FusedParam::Memory => format!("global void *{place}"),
             // None is made of these.
             FusedParam::Local => format!("local void *{place}"),
-            FusedParam::Value(type_text, _) => {
-                // It is written after it is declared.
-                let of_value = |word: &&str| !["const", "volatile", "private", "__private"].contains(word);
-                let words: Vec<&str> = type_text.split(' ').filter(of_value).collect();
-                format!("{place}{} ", words.join(" "))
-            }
+            // It is written after it is declared.
+            FusedParam::Value(of, _) => format!("{place}{} ", of_values(&types.name(of))),
             FusedParam::Size => format!("{place}uint "),
         };
         let entries: Vec<String> = table.entries.iter().filter(|_| are_filled).map(arg).collect();
@@ -568,7 +532,7 @@ fn write_loop(
     };
     for (launch, places) in kernel.launches[of.start..].iter().zip(&of.args) {
         let name = run.name(&launch.kernel, launch.dims <= 1);
-        let function = functions.get(launch.kernel.as_str());
+        let function = functions.get(&launch.kernel);
         write_call(all, "        ", &name, (launch, function), places.iter().map(in_turn));
         let after = group::after(function, dialect.form);
         if !after.is_empty() {

@@ -2,7 +2,10 @@
 
 use expect_test::expect;
 
-use super::fused::{COPY, Dialect, FILL, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, each_item, fused};
+use super::fused::{
+    COPY, Callee, Dialect, FILL, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, Unit, ValueType, each_item,
+    fused,
+};
 use super::source::{NotItem, ParamKind, Source};
 use super::unreadable::Unreadable;
 
@@ -206,7 +209,7 @@ fn parameters_are_memory_values_or_others() {
 
 fn launch(kernel: &str, args: &[usize], dims: u32, range: [[FusedArg; 3]; 3]) -> FusedLaunch {
     let args = args.iter().map(|at| FusedArg::Param(*at)).collect();
-    FusedLaunch { kernel: kernel.to_owned(), args, dims, range }
+    FusedLaunch { kernel: Callee { unit: 0, kernel: kernel.to_owned() }, args, dims, range }
 }
 
 /// The source that drivers get. `tests/fused.rs` builds and runs such sources on each driver.
@@ -218,8 +221,8 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
     let kernel = FusedKernel {
         params: vec![
             FusedParam::Memory,
-            FusedParam::Value("float".to_owned(), 4),
-            FusedParam::Value("float".to_owned(), 4),
+            FusedParam::Value(ValueType::Plain("float".to_owned()), 4),
+            FusedParam::Value(ValueType::Plain("float".to_owned()), 4),
             FusedParam::Size,
         ],
         launches: vec![launch("add", &[0, 1], 1, line), launch("add", &[0, 2], 2, line)],
@@ -228,8 +231,7 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
     };
     let written = |form| {
         let all = fused(
-            text,
-            &read(text),
+            &Unit::alone(text, &read(text)),
             Dialect { form, size_beyond: 1, vectorizes: true },
             std::slice::from_ref(&kernel),
             true,
@@ -272,12 +274,12 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
         }
     "#]].assert_eq(&written(Form::OneGroup));
     let scalar = Dialect { form: Form::OneItem, size_beyond: 0, vectorizes: false };
-    let all = fused(text, &read(text), scalar, std::slice::from_ref(&kernel), true);
+    let all = fused(&Unit::alone(text, &read(text)), scalar, std::slice::from_ref(&kernel), true);
     let pragma = "\n#pragma clang loop vectorize(disable) interleave(disable)\n    for (uint clgraph_fuse_x";
     assert_eq!(all.matches(pragma).count(), 0, "{all}");
     // An index may wrap.
     let wraps = text.replace("to[get_global_id(0)]", "to[get_global_id(0) % 8]");
-    let of_wraps = fused(&wraps, &read(&wraps), scalar, std::slice::from_ref(&kernel), true);
+    let of_wraps = fused(&Unit::alone(&wraps, &read(&wraps)), scalar, std::slice::from_ref(&kernel), true);
     assert_eq!(of_wraps.matches(pragma).count(), 2, "{of_wraps}");
     assert!(all.contains("#line 1\nkernel void add(") && all.contains("#define clgraph_fuse_beyond 0\n"), "{all}");
     assert!(
@@ -289,7 +291,7 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
         let mut launches = kernel.launches.clone();
         launches.extend((0..4).map(|_| launch("add", &[0, 1], 1, line)));
         let kernel = FusedKernel { launches, lane_ends: vec![2], ..kernel.clone() };
-        let all = fused(text, &read(text), Dialect { form, ..scalar }, &[kernel], true);
+        let all = fused(&Unit::alone(text, &read(text)), Dialect { form, ..scalar }, &[kernel], true);
         let at = all.find("    const uint clgraph_fuse_lane").unwrap();
         all[at..].replace(", 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);", ", RANGE);")
     };
@@ -327,7 +329,7 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
     // The turns of a loop.
     let turns = |form| {
         let kernel = FusedKernel { turns: true, ..kernel.clone() };
-        let all = fused(text, &read(text), Dialect { form, ..scalar }, &[kernel], true);
+        let all = fused(&Unit::alone(text, &read(text)), Dialect { form, ..scalar }, &[kernel], true);
         let at = all.find("    const uint clgraph_fuse_most").unwrap();
         all[at..].to_owned()
     };
@@ -379,7 +381,7 @@ fn repeating() -> (&'static str, FusedKernel) {
         kernel void g(global int *t) { t[get_global_id(0)] *= 2; }\n";
     let (zero, one) = (FusedArg::Number(0), FusedArg::Number(1));
     let mut params = vec![FusedParam::Memory; 6];
-    params.extend(vec![FusedParam::Value("const pair".to_owned(), 4); 5]);
+    params.extend(vec![FusedParam::Value(ValueType::Of(0, "const pair".to_owned()), 4); 5]);
     params.extend([FusedParam::Size, FusedParam::Size]);
     let line = |size: usize| [[zero; 3], [FusedArg::Param(size), one, one], [one; 3]];
     let mut launches = Vec::new();
@@ -397,7 +399,7 @@ fn launches_that_come_again_are_loops() {
     let (text, kernel) = repeating();
     let written = |form, vectorizes| {
         let dialect = Dialect { form, size_beyond: 1, vectorizes };
-        let all = fused(text, &read(text), dialect, std::slice::from_ref(&kernel), true);
+        let all = fused(&Unit::alone(text, &read(text)), dialect, std::slice::from_ref(&kernel), true);
         let (_, own) = all.split_once("#undef get_num_groups\n").unwrap();
         own.replace(super::fused::RANGE, "RANGE").replace(super::fused::RANGE_NAMES, "RANGE")
     };
@@ -431,10 +433,10 @@ fn launches_that_come_again_are_loops() {
             for (uint clgraph_fuse_x = clgraph_fuse_b0; clgraph_fuse_x < clgraph_fuse_b0 + clgraph_fuse_n0; ++clgraph_fuse_x)
                 clgraph_fuse_item_g(t, clgraph_fuse_x, 0, 0, RANGE);
         }
-        kernel __attribute__((reqd_work_group_size(2, 1, 1))) void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, global void *clgraph_fuse_a2, global void *clgraph_fuse_a3, global void *clgraph_fuse_a4, global void *clgraph_fuse_a5, const pair clgraph_fuse_a6, const pair clgraph_fuse_a7, const pair clgraph_fuse_a8, const pair clgraph_fuse_a9, const pair clgraph_fuse_a10, const uint clgraph_fuse_a11, const uint clgraph_fuse_a12, const uint clgraph_fuse_go) {
+        kernel __attribute__((reqd_work_group_size(2, 1, 1))) void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, global void *clgraph_fuse_a2, global void *clgraph_fuse_a3, global void *clgraph_fuse_a4, global void *clgraph_fuse_a5, clgraph_fuse_type0 clgraph_fuse_a6, clgraph_fuse_type0 clgraph_fuse_a7, clgraph_fuse_type0 clgraph_fuse_a8, clgraph_fuse_type0 clgraph_fuse_a9, clgraph_fuse_type0 clgraph_fuse_a10, const uint clgraph_fuse_a11, const uint clgraph_fuse_a12, const uint clgraph_fuse_go) {
             if (clgraph_fuse_go == 0 || get_local_id(0) != 0) return;
             global void *clgraph_fuse_t0[6] = {clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_a2, clgraph_fuse_a3, clgraph_fuse_a4, clgraph_fuse_a5};
-            pair clgraph_fuse_t1[5] = {clgraph_fuse_a6, clgraph_fuse_a7, clgraph_fuse_a8, clgraph_fuse_a9, clgraph_fuse_a10};
+            clgraph_fuse_type0 clgraph_fuse_t1[5] = {clgraph_fuse_a6, clgraph_fuse_a7, clgraph_fuse_a8, clgraph_fuse_a9, clgraph_fuse_a10};
             uint clgraph_fuse_t2[5] = {clgraph_fuse_a11, clgraph_fuse_a12, clgraph_fuse_a11, clgraph_fuse_a12, clgraph_fuse_a11};
         #pragma clang loop vectorize(disable) interleave(disable)
             for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 5; ++clgraph_fuse_turn) {
@@ -462,10 +464,10 @@ fn launches_that_come_again_are_loops() {
             for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0; clgraph_fuse_v += (uint)get_local_size(0))
                 clgraph_fuse_item_g(t, clgraph_fuse_o0 + clgraph_fuse_v, 0, 0, RANGE);
         }
-        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, global void *clgraph_fuse_a2, global void *clgraph_fuse_a3, global void *clgraph_fuse_a4, global void *clgraph_fuse_a5, const pair clgraph_fuse_a6, const pair clgraph_fuse_a7, const pair clgraph_fuse_a8, const pair clgraph_fuse_a9, const pair clgraph_fuse_a10, const uint clgraph_fuse_a11, const uint clgraph_fuse_a12, const uint clgraph_fuse_go) {
+        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, global void *clgraph_fuse_a2, global void *clgraph_fuse_a3, global void *clgraph_fuse_a4, global void *clgraph_fuse_a5, clgraph_fuse_type0 clgraph_fuse_a6, clgraph_fuse_type0 clgraph_fuse_a7, clgraph_fuse_type0 clgraph_fuse_a8, clgraph_fuse_type0 clgraph_fuse_a9, clgraph_fuse_type0 clgraph_fuse_a10, const uint clgraph_fuse_a11, const uint clgraph_fuse_a12, const uint clgraph_fuse_go) {
             if (clgraph_fuse_go == 0) return;
             global void *local clgraph_fuse_t0[6];
-            local pair clgraph_fuse_t1[5];
+            local clgraph_fuse_type0 clgraph_fuse_t1[5];
             local uint clgraph_fuse_t2[5];
             if (get_local_id(0) == 0) {
                 clgraph_fuse_t0[0] = clgraph_fuse_a0;
@@ -512,11 +514,16 @@ fn own_words_cannot_be_macros() {
     for form in [Form::OneItem, Form::OneGroup] {
         let own = [launch(FILL, &[0, 1], 1, range), launch(COPY, &[0, 0, 1], 1, range)];
         let launches = [launch("f", &[0], 1, range), launch("f", &[0], 3, range)].into_iter().chain(own).collect();
-        let params = vec![FusedParam::Memory, FusedParam::Value("uint".to_owned(), 4)];
+        let params = vec![FusedParam::Memory, FusedParam::Value(ValueType::Plain("uint".to_owned()), 4)];
         let turns = FusedKernel { params, launches, lane_ends: Vec::new(), turns: true };
         let lanes = FusedKernel { lane_ends: vec![1, 3], turns: false, ..turns.clone() };
-        let all = fused(text, &read(text), Dialect { form, size_beyond: 1, vectorizes: true }, &[turns, lanes], true)
-            .replace(text, "");
+        let all = fused(
+            &Unit::alone(text, &read(text)),
+            Dialect { form, size_beyond: 1, vectorizes: true },
+            &[turns, lanes],
+            true,
+        )
+        .replace(text, "");
         let tokens = super::tokens::split(&all).unwrap();
         let words = tokens.iter().filter(|token| token.kind == super::tokens::TokenKind::Word);
         for word in words.map(|token| &all[token.at.clone()]) {
@@ -528,7 +535,7 @@ fn own_words_cannot_be_macros() {
         // The loop with tables is in a lane of its own, too.
         let mut lanes = FusedKernel { lane_ends: vec![kernel.launches.len()], ..kernel.clone() };
         lanes.launches.push(kernel.launches[0].clone());
-        let all = fused(text, &read(text), dialect, &[kernel, lanes], true);
+        let all = fused(&Unit::alone(text, &read(text)), dialect, &[kernel, lanes], true);
         assert!(all.contains("clgraph_fuse_lane == 1") && all.contains("clgraph_fuse_t0[0] = clgraph_fuse_a"), "{all}");
         let (_, own) = all.split_once("#undef get_num_groups\n").unwrap();
         for hints in own.lines().filter_map(|line| line.trim().strip_prefix("#pragma ")) {
@@ -549,11 +556,11 @@ fn own_words_cannot_be_macros() {
 fn work_items_on_their_own_are_straight_lines() {
     let text = "kernel void none() {}\nkernel void f(global const int *s, global int *t, int by) { t[get_global_id(0)] = s[0] + by; }";
     let range = [[FusedArg::Number(0); 3], [FusedArg::Number(1); 3], [FusedArg::Number(1); 3]];
-    let params = vec![FusedParam::Memory, FusedParam::Memory, FusedParam::Value("int".to_owned(), 4)];
+    let params = vec![FusedParam::Memory, FusedParam::Memory, FusedParam::Value(ValueType::Plain("int".to_owned()), 4)];
     let launches =
         vec![launch("f", &[0, 1, 2], 1, range), launch("none", &[], 1, range), launch("f", &[1, 0, 2], 1, range)];
     let kernel = FusedKernel { params, launches, lane_ends: Vec::new(), turns: false };
-    let all = each_item(text, &read(text), std::slice::from_ref(&kernel), false);
+    let all = each_item(&Unit::alone(text, &read(text)), std::slice::from_ref(&kernel), false);
     expect![[r#"
         __attribute__((always_inline)) void clgraph_fuse_item_f(global const int * s , global int * t , int by) { t[get_global_id(0)] = s[0] + by; }
         __attribute__((always_inline)) void clgraph_fuse_item_none(void) {}
@@ -565,7 +572,7 @@ fn work_items_on_their_own_are_straight_lines() {
         }
     "#]]
     .assert_eq(all.strip_prefix(&format!("#line 1\n{text}\n")).unwrap());
-    let all = each_item(text, &read(text), &[kernel], true);
+    let all = each_item(&Unit::alone(text, &read(text)), &[kernel], true);
     expect![[r#"
         __attribute__((always_inline)) ulong clgraph_fuse_linear(void) {
             return ((ulong)(get_global_id(2) - get_global_offset(2)) * get_global_size(1) + get_global_id(1) - get_global_offset(1))

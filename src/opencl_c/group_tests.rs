@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::fused::{Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, fused};
+use super::fused::{Callee, Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, Unit, fused};
 use super::source::{NotItem, Source};
 
 fn item(text: &str) -> Result<Vec<(String, String, String)>, NotItem> {
@@ -99,7 +99,7 @@ fn a_group_does_the_groups_of_a_launch_in_turn() {
     let source = Source::read(text, "").unwrap();
     let number = FusedArg::Number;
     let launch = |kernel: &str, args: &[usize], dims| FusedLaunch {
-        kernel: kernel.to_owned(),
+        kernel: Callee { unit: 0, kernel: kernel.to_owned() },
         args: args.iter().map(|at| FusedArg::Param(*at)).collect(),
         dims,
         range: [[number(0); 3], [FusedArg::Param(2), number(1), number(1)], [number(4), number(1), number(1)]],
@@ -109,7 +109,7 @@ fn a_group_does_the_groups_of_a_launch_in_turn() {
     let params = vec![FusedParam::Memory, FusedParam::Local, FusedParam::Size];
     let dialect = Dialect { form: Form::OneGroup, size_beyond: 1, vectorizes: true };
     let kernel = FusedKernel { params, launches, lane_ends: Vec::new(), turns: false };
-    let all = fused(text, &source, dialect, &[kernel], true);
+    let all = fused(&Unit::alone(text, &source), dialect, &[kernel], true);
     let (_, own) = all.split_once("#define get_num_groups(d)").unwrap();
     let (_, own) = own.split_once('\n').unwrap();
     let undefined = |line: &&str| !line.starts_with("#undef get_");
@@ -153,6 +153,8 @@ fn a_group_does_the_groups_of_a_launch_in_turn() {
                 barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
             }
         }
+        typedef float clgraph_fuse_type1_f_tile[ 4 ] [ 5 ] ;
+        typedef int clgraph_fuse_type1_f_n;
         __attribute__((noinline)) void clgraph_fuse_run1_g(global float * a, RANGE) {
             for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0; clgraph_fuse_v += (uint)get_local_size(0))
                 clgraph_fuse_item_g(a, clgraph_fuse_o0 + clgraph_fuse_v, 0, 0, RANGE);
@@ -160,8 +162,8 @@ fn a_group_does_the_groups_of_a_launch_in_turn() {
         kernel void clgraph_fused_0(global void *clgraph_fuse_a0, local ulong16 *clgraph_fuse_p1, const uint clgraph_fuse_a2, const uint clgraph_fuse_go) {
             if (clgraph_fuse_go == 0) return;
             local void *clgraph_fuse_a1 = (local void *)clgraph_fuse_p1;
-            local float clgraph_fuse_local1_f_tile[ 4 ] [ 5 ]  __attribute__((aligned(128)));
-            local int clgraph_fuse_local1_f_n __attribute__((aligned(128)));
+            local clgraph_fuse_type1_f_tile clgraph_fuse_local1_f_tile __attribute__((aligned(128)));
+            local clgraph_fuse_type1_f_n clgraph_fuse_local1_f_n __attribute__((aligned(128)));
             clgraph_fuse_run1_f(clgraph_fuse_a0, clgraph_fuse_a1, &clgraph_fuse_local1_f_tile, &clgraph_fuse_local1_f_n, 1, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);
             clgraph_fuse_run1_g(clgraph_fuse_a0, 1, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);
             barrier(CLK_GLOBAL_MEM_FENCE);

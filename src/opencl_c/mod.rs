@@ -9,6 +9,7 @@
 mod builtins;
 pub(crate) mod fused;
 pub(crate) mod guard;
+pub(crate) mod options;
 pub(crate) mod source;
 mod tokens;
 pub(crate) mod unreadable;

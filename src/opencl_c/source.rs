@@ -1,6 +1,7 @@
 //! Reads a source as declarations: which kernels it defines, and what keeps them from being called by another kernel.
 
 mod helpers;
+mod joining;
 mod kernel;
 mod later;
 mod local;
@@ -10,12 +11,14 @@ mod wraps;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+pub(crate) use joining::Joining;
 pub(crate) use kernel::{Helpers, KernelText, NotItem, ParamKind, ParamText};
 pub(crate) use local::LocalText;
 
 use self::helpers::{Functions, bare, text_of};
 use self::later::Places;
 
+use super::options::Options;
 use super::tokens::{NotSplit, Token, TokenKind, closing, plain_directive, split};
 use super::unreadable::Unreadable;
 use super::words::{BUILDS, DECLARING, LOCAL, QUALIFIERS, check_word, divides, is_keyword, is_type, is_word, waits};
@@ -36,6 +39,7 @@ pub(crate) struct Source {
     helpers: BTreeMap<String, Result<KernelText, NotItem>>,
     hides_types: bool,
     names_types: bool,
+    joining: Option<Joining>,
 }
 
 /// What a kernel and the functions that it reaches may do.
@@ -77,7 +81,8 @@ impl Source {
         let (macros, undefined) = (BTreeMap::new(), BTreeMap::new());
         let (found, places, functions) = Default::default();
         let mut reader = Reader { text, macros, undefined, found, places, functions };
-        reader.options(options)?;
+        let options = Options::read(options)?;
+        options.macros.iter().try_for_each(|(name, body)| reader.define(name, body, None))?;
         reader.directives(&tokens)?;
         for (name, of) in &reader.macros {
             let words = reader.plain_words(&of.body);
@@ -87,6 +92,7 @@ impl Source {
         reader.declarations(&tokens)?;
         reader.helpers(&tokens);
         reader.check_kernels();
+        reader.found.joining = reader.joining(&tokens, &options);
         reader.found.hides_types = reader.hides_types(&tokens);
         reader.found.names_types = reader.names_types(&tokens);
         reader.found.macros = reader.macros.into_keys().collect();
@@ -116,6 +122,11 @@ impl Source {
         effects
     }
 
+    /// Returns what has to be known to make one text of the source and others. None if that may change what it means.
+    pub(crate) fn joining(&self) -> Option<&Joining> {
+        self.joining.as_ref()
+    }
+
     /// Returns how a kernel is declared.
     pub(crate) fn kernel(&self, name: &str) -> Result<&KernelText, Unreadable> {
         self.kernels.get(name).ok_or(Unreadable::NoKernel)?.as_ref().map_err(Clone::clone)
@@ -135,31 +146,6 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn word(&self, token: &Token) -> Option<&'a str> {
         (token.kind == TokenKind::Word).then(|| &self.text[token.at.clone()])
-    }
-
-    /// Reads the macros that options define, and refuses options that may change what the source means.
-    fn options(&mut self, options: &str) -> Result<(), Unreadable> {
-        let unknown = |option: &str| Err(Unreadable::Option(option.to_owned()));
-        if let Some(at) = options.find(|c: char| matches!(c, '"' | '\'' | '\\') || !(' '..='~').contains(&c)) {
-            return unknown(&options[at..]);
-        }
-        let mut words = options.split_whitespace();
-        while let Some(word) = words.next() {
-            if word.to_ascii_lowercase().contains("clc++") {
-                return Err(Unreadable::CPlusPlus);
-            }
-            if let Some(rest) = word.strip_prefix("-D") {
-                let definition = if rest.is_empty() { words.next().unwrap_or_default() } else { rest };
-                let (name, body) = definition.split_once('=').unwrap_or((definition, "1"));
-                self.define(name, body, None)?;
-            } else if word == "-I" {
-                // Only for files that the source includes.
-                words.next();
-            } else if !word.starts_with("-cl-") && !word.starts_with("-I") && !["-w", "-Werror", "-g"].contains(&word) {
-                return unknown(word);
-            }
-        }
-        Ok(())
     }
 
     /// Reads a macro: `NAME body` or `NAME(parameters) body`.
@@ -388,7 +374,7 @@ impl<'a> Reader<'a> {
                 }
                 TokenKind::Word => {
                     let word = &self.text[token.at.clone()];
-                    self.check_macro(word)?;
+                    self.check_macro(word, shape.has_value)?;
                     if !shape.has_value {
                         shape.words.push(word);
                     }
@@ -433,8 +419,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A macro at program scope must not be able to declare anything by itself.
-    fn check_macro(&self, word: &str) -> Result<(), Unreadable> {
+    /// A macro at program scope must not be able to declare anything by itself. `in_value`: it is a part of a value, which ends with a
+    /// comma or semicolon.
+    fn check_macro(&self, word: &str, in_value: bool) -> Result<(), Unreadable> {
         let mut seen = BTreeSet::new();
         let mut open = vec![word.to_owned()];
         while let Some(name) = open.pop() {
@@ -444,12 +431,13 @@ impl<'a> Reader<'a> {
             }
             let is_harmful = |piece: &Piece| match piece {
                 Piece::Mark(mark) => {
-                    matches!(mark, b';' | b'{' | b'}' | b'(' | b')' | b',' | b'=' | b'#' | b'[' | b'*' | b'^')
+                    matches!(mark, b';' | b'{' | b'}' | b',' | b'=' | b'#' | b'^')
+                        || (!in_value && matches!(mark, b'(' | b')' | b'[' | b'*'))
                 }
                 Piece::Word(word) => {
                     matches!(word.as_str(), "global" | "__global" | "static" | "kernel" | "__kernel" | "typedef")
                 }
-                Piece::Other => true,
+                Piece::Other => false,
             };
             if of.takes_arguments || of.body.iter().any(is_harmful) {
                 return Err(Unreadable::Macro(word.to_owned()));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::context::InContext;
@@ -9,9 +10,10 @@ use crate::cl::objects::device::Device;
 use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::program::Program;
 use crate::cl::objects::program_builder::ProgramBuilder;
-use crate::cl::objects::program_source::NotRewritten;
+use crate::cl::objects::program_source::{NotRewritten, ProgramSource};
 use crate::error::{Error, ProgramError};
-use crate::opencl_c::fused::{FusedKernel, Way, each_item, fused, name};
+use crate::opencl_c::fused::{FusedKernel, Unit, Way, each_item, fused, name};
+use crate::opencl_c::options::Options;
 use crate::opencl_c::source::{KernelText, NotItem, ParamText};
 use crate::quirks;
 
@@ -58,23 +60,35 @@ impl fmt::Display for NotFused {
 
 /// What is fused already, so that graphs of one program share it.
 #[derive(Default)]
-pub(in crate::cl) struct FusedPrograms(Vec<(Way, Vec<FusedKernel>, Program)>);
+pub(in crate::cl) struct FusedPrograms(Vec<FusedProgram>);
+
+struct FusedProgram {
+    way: Way,
+    kernels: Vec<FusedKernel>,
+    /// The programs whose kernels it launches too.
+    others: Vec<Arc<ProgramSource>>,
+    program: Program,
+}
 
 /// How many of a program are kept.
 const KEPT: usize = 16;
 
 impl FusedPrograms {
-    fn find(&self, way: Way, kernels: &[FusedKernel]) -> Option<Program> {
-        let found = self.0.iter().find(|(its, list, _)| *its == way && list == kernels);
-        found.map(|(.., program)| program.clone())
+    fn find(&self, way: Way, kernels: &[FusedKernel], others: &[Arc<ProgramSource>]) -> Option<Program> {
+        let is_it = |of: &&FusedProgram| of.way == way && of.kernels == kernels && are_same(&of.others, others);
+        self.0.iter().find(is_it).map(|of| of.program.clone())
     }
 
     /// Keeps a program. Returns one that goes, which the caller drops where no lock is held.
-    fn keep(&mut self, way: Way, kernels: Vec<FusedKernel>, program: Program) -> Option<Program> {
-        let gone = (self.0.len() >= KEPT).then(|| self.0.remove(0).2);
-        self.0.push((way, kernels, program));
+    fn keep(&mut self, new: FusedProgram) -> Option<FusedProgram> {
+        let gone = (self.0.len() >= KEPT).then(|| self.0.remove(0));
+        self.0.push(new);
         gone
     }
+}
+
+fn are_same(some: &[Arc<ProgramSource>], others: &[Arc<ProgramSource>]) -> bool {
+    some.len() == others.len() && some.iter().zip(others).all(|(one, other)| one.is_same(other))
 }
 
 /// A kernel that can be written as a function of one work-item.
@@ -121,49 +135,85 @@ impl Kernel {
 }
 
 impl Program {
-    /// Builds fused kernels, whose launches are of kernels of this program that [are items](Kernel::item). Returns them in order.
-    pub(crate) fn fuse(&self, way: Way, kernels: &[FusedKernel]) -> Result<Vec<Kernel>, NotFused> {
-        // The parts of a long chain are often equal.
-        let mut numbers: BTreeMap<&FusedKernel, usize> = BTreeMap::new();
-        let mut unlike: Vec<FusedKernel> = Vec::new();
-        for kernel in kernels {
-            numbers.entry(kernel).or_insert_with(|| {
-                unlike.push(kernel.clone());
-                unlike.len() - 1
-            });
-        }
-        let known = self.fused_programs().find(way, &unlike);
-        let program = match known {
-            Some(known) => known,
-            None => {
-                let built = match self.build_fused(way, &unlike, true) {
-                    // A type may hide what its values in a table must not be.
-                    Err(NotFused::NotBuilt) if matches!(way, Way::InTurn(_)) => {
-                        self.build_fused(way, &unlike, false)?
-                    }
-                    built => built?,
-                };
-                let gone = self.fused_programs().keep(way, unlike, built.clone());
-                drop(gone);
-                built
-            }
-        };
-        let made = |kernel| program.kernel(&name(numbers[kernel])).map_err(|_| NotFused::Driver);
-        kernels.iter().map(made).collect()
+    /// Returns what differs between programs whose texts cannot become one. None if this one cannot be a part of such a text.
+    pub(crate) fn dialect(&self) -> Option<&str> {
+        Some(&self.source().ok()?.source.joining()?.dialect)
     }
 
-    fn build_fused(&self, way: Way, kernels: &[FusedKernel], rolls: bool) -> Result<Self, NotFused> {
-        let of = self.source().map_err(|why| NotFused::Program(why.clone()))?;
-        let text = match way {
-            Way::InTurn(dialect) => fused(&of.text, &of.source, dialect, kernels, rolls),
-            Way::EachItem { in_range } => each_item(&of.text, &of.source, kernels, in_range),
-        };
-        ProgramBuilder::new(self.context()).options(&of.options).source(&text).map_err(|error| {
-            log_later!(Debug, "a program with fused kernels cannot be built: {error}");
-            match error {
-                Error::Program(ProgramError::BuildFailed { .. }) => NotFused::NotBuilt,
-                _ => NotFused::Driver,
-            }
-        })
+    /// Returns what the program is made of, and the bytes of it: programs with the same parts are the same.
+    pub(crate) fn parts(&self) -> Option<(&str, &str)> {
+        self.source().ok().map(|of| (of.text.as_str(), of.options.as_str()))
     }
+
+    /// Returns whether the text of a type means the same in other programs.
+    pub(crate) fn is_plain(&self, type_text: &str) -> bool {
+        self.source().is_ok_and(|of| of.source.is_plain(type_text))
+    }
+}
+
+/// Builds fused kernels, whose launches are of kernels of these programs that [are items](Kernel::item). Returns them in order. If there
+/// are several programs, their [dialects](Program::dialect) are one.
+pub(crate) fn fuse(programs: &[&Program], way: Way, kernels: &[FusedKernel]) -> Result<Vec<Kernel>, NotFused> {
+    let sources = programs.iter().map(|program| program.source());
+    let sources: Vec<Arc<ProgramSource>> =
+        sources.map(|of| of.cloned().map_err(|why| NotFused::Program(why.clone()))).collect::<Result<_, _>>()?;
+    let (Some(first), Some(others)) = (programs.first(), sources.get(1..)) else { return Ok(Vec::new()) };
+    // The parts of a long chain are often equal.
+    let mut numbers: BTreeMap<&FusedKernel, usize> = BTreeMap::new();
+    let mut unlike: Vec<FusedKernel> = Vec::new();
+    for kernel in kernels {
+        numbers.entry(kernel).or_insert_with(|| {
+            unlike.push(kernel.clone());
+            unlike.len() - 1
+        });
+    }
+    let known = first.fused_programs().find(way, &unlike, others);
+    let program = match known {
+        Some(known) => known,
+        None => {
+            let program = match build(*first, &sources, way, &unlike, true) {
+                // A type may hide what its values in a table must not be.
+                Err(NotFused::NotBuilt) if matches!(way, Way::InTurn(_)) => {
+                    build(*first, &sources, way, &unlike, false)?
+                }
+                built => built?,
+            };
+            let new = FusedProgram { way, kernels: unlike, others: others.to_vec(), program: program.clone() };
+            let gone = first.fused_programs().keep(new);
+            drop(gone);
+            program
+        }
+    };
+    let made = |kernel| program.kernel(&name(numbers[kernel])).map_err(|_| NotFused::Driver);
+    kernels.iter().map(made).collect()
+}
+
+fn build(
+    context: &impl InContext,
+    sources: &[Arc<ProgramSource>],
+    way: Way,
+    kernels: &[FusedKernel],
+    rolls: bool,
+) -> Result<Program, NotFused> {
+    let units = sources.iter().map(|of| Unit { text: &of.text, source: &of.source, options: &of.options });
+    let units: Vec<Unit<'_>> = units.collect();
+    let text = match way {
+        Way::InTurn(dialect) => fused(&units, dialect, kernels, rolls),
+        Way::EachItem { in_range } => each_item(&units, kernels, in_range),
+    };
+    let options = match units.as_slice() {
+        [one] => one.options.to_owned(),
+        // The macros are in the text.
+        units => units
+            .first()
+            .map(|first| Options::read(first.options).unwrap_or_default().others.join(" "))
+            .unwrap_or_default(),
+    };
+    ProgramBuilder::new(context.context()).options(&options).source(&text).map_err(|error| {
+        log_later!(Debug, "a program with fused kernels cannot be built: {error}");
+        match error {
+            Error::Program(ProgramError::BuildFailed { .. }) => NotFused::NotBuilt,
+            _ => NotFused::Driver,
+        }
+    })
 }

@@ -73,7 +73,8 @@ struct Twin {
 impl GuardedProgram {
     /// Builds the twin of a program.
     pub(in crate::cl) fn build(of: &Program) -> Result<Self, NotGuarded> {
-        let ProgramSource { text, options, source } = of.source().map_err(|why| NotGuarded::Program(why.clone()))?;
+        let of_program = of.source().map_err(|why| NotGuarded::Program(why.clone()))?;
+        let ProgramSource { text, options, source } = &**of_program;
         let names = of.kernel_names().map_err(|_| NotGuarded::Driver)?;
         let devices = of.context().devices().iter();
         let most = devices.filter_map(|device| quirks::most_arguments_of_functions(device.caps())).min();

@@ -47,7 +47,7 @@ struct Inner {
     /// While this lives, the device globals that belong to one program belong to this one.
     place: Arc<()>,
     /// What the driver has as source, read when it is first needed.
-    source: OnceLock<Result<ProgramSource, NotRewritten>>,
+    source: OnceLock<Result<Arc<ProgramSource>, NotRewritten>>,
     fused: Mutex<FusedPrograms>,
     /// The same program with guarded kernels, made when it is first needed.
     guarded: OnceLock<Result<GuardedProgram, NotGuarded>>,
@@ -104,14 +104,14 @@ impl Program {
         self.0.globals.bindings(None)
     }
 
-    /// Returns whether both are the same object.
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+    /// Returns a number that no other program has as long as this one lives.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
     }
 
     /// Returns the source that the driver has, if clgraph can write it anew.
-    pub(in crate::cl) fn source(&self) -> Result<&ProgramSource, &NotRewritten> {
-        self.0.source.get_or_init(|| ProgramSource::read(self)).as_ref()
+    pub(in crate::cl) fn source(&self) -> Result<&Arc<ProgramSource>, &NotRewritten> {
+        self.0.source.get_or_init(|| ProgramSource::read(self).map(Arc::new)).as_ref()
     }
 
     pub(in crate::cl) fn fused_programs(&self) -> MutexGuard<'_, FusedPrograms> {

@@ -55,6 +55,11 @@ pub(in crate::cl) struct ProgramSource {
 }
 
 impl ProgramSource {
+    /// Returns whether both mean the same.
+    pub(in crate::cl) fn is_same(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other) || (self.text == other.text && self.options == other.options)
+    }
+
     pub(in crate::cl) fn read(of: &Program) -> Result<Self, NotRewritten> {
         if !of.bound_globals().list().is_empty() {
             return Err(NotRewritten::Globals);

@@ -2,7 +2,9 @@
 //!
 //! What cannot be fused is no error: it runs as it is, and the report says why.
 
+mod attempt;
 mod layout;
+mod programs;
 mod transfer;
 mod turning;
 
@@ -14,7 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::cl::memory::region::AsRegion;
 use crate::cl::objects::buffer::Buffer;
 use crate::cl::objects::device::Device;
-use crate::cl::objects::fused::{Item, NotFused};
+use crate::cl::objects::fused::{self, Item, NotFused};
 use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::program::Program;
 use crate::command::{Arg, Command, Grid, Location};
@@ -24,13 +26,15 @@ use crate::ir::flows::Flows;
 use crate::ir::{ById, NodeId, ViewId};
 use crate::lower::{self, Chain, Chains, EachItem, Need, Piece, Pointer, Uses, Waiting};
 use crate::opencl_c::fused::{
-    Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, ONE_ITEM, TURNS_WORDS, Way,
+    Callee, Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, ONE_ITEM, TURNS_WORDS, ValueType, Way,
 };
 use crate::opencl_c::source::ParamKind;
 use crate::quirks;
 use crate::report::fused::{FusedForm, FusedReport, NotFusedReport, WhyNotFused};
 
+use self::attempt::Attempt;
 pub(in crate::exec) use self::layout::{LaidChain, LaidLaunch, Layout, Place};
+use self::programs::Programs;
 pub(in crate::exec) use self::transfer::Transfer;
 use self::turning::{in_loops, turning};
 
@@ -138,9 +142,6 @@ pub(in crate::exec) fn none(flat: &Flat, why: &WhyNotFused) -> Vec<NotFusedRepor
     all.map(|node| NotFusedReport { node: flat.origins.of(node).node.index(), why: why.clone() }).collect()
 }
 
-/// Bytes of arguments that a kernel has besides those of its launches: whether it does them, and what it needs for turns of a loop.
-const OWN_ARGUMENTS: usize = 4 + 3 * 8;
-
 /// Fuses what fits. `keeps_order`: nodes that no edges order keep their order. `loops`: how loops with a condition run.
 pub(in crate::exec) fn fuse(
     flat: Flat,
@@ -149,17 +150,16 @@ pub(in crate::exec) fn fuse(
     keeps_order: bool,
     loops: Loops,
 ) -> FusedGraph {
-    let mut reports = Reports::default();
+    let attempt = |joins| Attempt::new(&flat, (device, shares, loops), keeps_order, joins);
+    let Attempt { fusing, chains, mut built, not_fused } = match attempt(true) {
+        // A compiler may refuse the text of several programs.
+        failed if failed.joins_in_vain() => attempt(false),
+        made => made,
+    };
+    let mut reports = Reports { fused: Vec::new(), not_fused };
     let mut say = |node: NodeId, why: WhyNotFused| {
         reports.not_fused.push(NotFusedReport { node: flat.origins.of(node).node.index(), why });
     };
-    let mut fusing = Fusing::new(&flat.tables, device, shares, loops, &mut say);
-    let most = device.caps().max_parameter_size.saturating_sub(OWN_ARGUMENTS);
-    let mut chains = lower::chains(&flat.tables.ir, most, keeps_order, |node| fusing.pieces.get(&node));
-    if fusing.leave_loops(&chains, &mut say) {
-        chains = lower::chains(&flat.tables.ir, most, keeps_order, |node| fusing.pieces.get(&node));
-    }
-    let mut built = fusing.build(&chains, &mut say);
     let in_chain: FxHashSet<NodeId> = chains.chains.iter().flat_map(|chain| &chain.launches).copied().collect();
     let alone = fusing.pieces.iter().filter(|(node, piece)| piece.launch && !in_chain.contains(*node));
     alone.for_each(|(node, _)| say(*node, WhyNotFused::Alone));
@@ -273,10 +273,9 @@ struct Fusing<'a> {
     device: &'a Device,
     form: Form,
     pieces: FxHashMap<NodeId, Piece>,
-    /// By number of the pieces.
-    programs: Vec<&'a Program>,
-    /// The types of values, and of what is in memory.
-    types: Vec<String>,
+    programs: Programs<'a>,
+    /// The types of values, and of what is in memory, with the number of the program if they mean something in it only.
+    types: Vec<(Option<usize>, String)>,
     /// The ranges of launches that work-items may do on their own, with the number of dimensions.
     ranges: FxHashMap<(u32, [[usize; 3]; 3]), usize>,
     shares: &'a Shares,
@@ -288,12 +287,11 @@ struct Fusing<'a> {
 impl<'a> Fusing<'a> {
     fn new(
         tables: &'a Tables,
-        device: &'a Device,
-        shares: &'a Shares,
-        loops: Loops,
+        (device, shares, loops): (&'a Device, &'a Shares, Loops),
+        joins: bool,
         say: &mut impl FnMut(NodeId, WhyNotFused),
     ) -> Self {
-        let (pieces, programs, types) = (FxHashMap::default(), Vec::new(), Vec::new());
+        let (pieces, programs, types) = (FxHashMap::default(), Programs::new(joins), Vec::new());
         let form = if quirks::fuses_by_one_item(device.caps()) { Form::OneItem } else { Form::OneGroup };
         let (ranges, flows) = (FxHashMap::default(), Flows::new(&tables.ir));
         let turning = if loops == Loops::Auto { turning(tables) } else { BTreeMap::new() };
@@ -332,10 +330,11 @@ impl<'a> Fusing<'a> {
         if args.len() != item.text.each().len() {
             return Err(WhyNotFused::Argument { kernel: kernel.name().to_owned(), argument: args.len() });
         }
+        let program = self.programs.add(node, kernel.program());
         for (argument, (arg, param)) in args.iter().zip(item.text.each()).enumerate() {
             needs.push(match (arg, param.kind) {
                 (Arg::Memory(view), ParamKind::Global { is_constant }) => {
-                    let element = item.element(param).map(|element| self.number_of(element));
+                    let element = item.element(param).map(|element| self.number_of(program, element));
                     pointers.push(Pointer { to: *view, is_constant, element });
                     Need::Memory(*view)
                 }
@@ -344,7 +343,7 @@ impl<'a> Fusing<'a> {
                     Need::Local(needs.iter().filter(is_local).count() as u32, *size)
                 }
                 (Arg::Value(bytes), ParamKind::Value) => {
-                    let number = self.number_of(param.type_text.clone());
+                    let number = self.number_of(program, param.type_text.clone());
                     Need::Value(number as usize, self.tables.ir.bytes(*bytes).to_vec())
                 }
                 _ => return Err(WhyNotFused::Argument { kernel: kernel.name().to_owned(), argument }),
@@ -362,28 +361,32 @@ impl<'a> Fusing<'a> {
             uses,
             is_better: items > most_in_turn(self.form),
         });
-        let program = self.programs.iter().position(|known| known.is(kernel.program()));
-        let program = program.unwrap_or_else(|| {
-            self.programs.push(kernel.program());
-            self.programs.len() - 1
-        });
         let turns = self.turning.contains_key(&self.flows.of(node));
         let waiting = grid.local.filter(|_| item.is_group).map(|local| Waiting {
             group: local.iter().product(),
             own_local: kernel.facts(self.device).map_or(usize::MAX, |facts| facts.local_memory as usize),
             most_local: (self.device.caps().local_memory as usize).saturating_sub(TABLES),
         });
+        let program = self.programs.group(program);
         Ok(Piece { program, needs, shares, pointers, in_turn, items, waiting, each_item, turns, launch: true })
     }
 
-    /// Returns the number of a type.
-    fn number_of(&mut self, type_text: String) -> u32 {
-        let known = self.types.iter().position(|known| *known == type_text);
-        let number = known.unwrap_or_else(|| {
-            self.types.push(type_text);
+    /// Returns the number of a type as a program has it.
+    fn number_of(&mut self, program: usize, type_text: String) -> u32 {
+        let new = self.type_in(program, type_text);
+        self.number_of_type(new)
+    }
+
+    fn number_of_type(&mut self, new: (Option<usize>, String)) -> u32 {
+        let number = self.types.iter().position(|known| *known == new).unwrap_or_else(|| {
+            self.types.push(new);
             self.types.len() - 1
         });
         number as u32
+    }
+
+    fn type_in(&self, program: usize, type_text: String) -> (Option<usize>, String) {
+        ((!self.programs.is_plain(program, &type_text)).then_some(program), type_text)
     }
 
     /// Builds the fused kernels of chains. Returns them with the arguments of each; None for a chain that stays as it is.
@@ -397,16 +400,18 @@ impl<'a> Fusing<'a> {
         });
         let each_item = Way::EachItem { in_range: false };
         let both = |at| [in_turn, each_item].map(|way| (at, way));
-        for ((number, program), way) in self.programs.iter().enumerate().flat_map(both) {
+        for (group, way) in self.programs.groups().into_iter().flat_map(both) {
             let is_of = |at: &usize| {
                 let chain = &chains.chains[*at];
-                chain.each_item == (way == each_item) && self.pieces[&chain.launches[0]].program == number
+                chain.each_item == (way == each_item) && self.pieces[&chain.launches[0]].program == group
             };
             let of: Vec<usize> = (0..chains.chains.len()).filter(is_of).collect();
             if of.is_empty() {
                 continue;
             }
-            let kernels: Vec<FusedKernel> = of.iter().map(|at| self.kernel(&chains.chains[*at])).collect();
+            let units = self.programs.of_all(of.iter().flat_map(|at| chains.chains[*at].launches.iter().copied()));
+            let programs: Vec<&Program> = units.iter().map(|number| self.programs.program(*number)).collect();
+            let kernels: Vec<FusedKernel> = of.iter().map(|at| self.kernel(&chains.chains[*at], &units)).collect();
             let mut refused = |at: usize, why: &NotFused| {
                 for node in &chains.chains[at].launches {
                     let Some(kernel) = self.kernel_of(*node) else { continue };
@@ -415,11 +420,11 @@ impl<'a> Fusing<'a> {
                 }
             };
             let all: Vec<usize> = (0..of.len()).collect();
-            let parts = match program.fuse(way, &kernels) {
+            let parts = match fused::fuse(&programs, way, &kernels) {
                 Err(NotFused::NotBuilt) if (2..=MOST_PARTS).contains(&parts(&kernels).len()) => {
                     let fuse = |part: Vec<usize>| {
                         let its: Vec<FusedKernel> = part.iter().map(|at| kernels[*at].clone()).collect();
-                        (program.fuse(way, &its), part)
+                        (fused::fuse(&programs, way, &its), part)
                     };
                     parts(&kernels).into_iter().map(fuse).collect()
                 }
@@ -460,11 +465,16 @@ impl<'a> Fusing<'a> {
         Some((transfer.kernel.to_owned(), transfer.memory.len() + 1, 1, transfer.range()))
     }
 
-    /// Describes the fused kernel of a chain.
-    fn kernel(&self, chain: &Chain) -> FusedKernel {
+    /// Describes the fused kernel of a chain. `units` are the programs of which it is made.
+    fn kernel(&self, chain: &Chain, units: &[usize]) -> FusedKernel {
+        let unit = |program: usize| units.iter().position(|unit| *unit == program).unwrap_or(0);
+        let value = |number: usize| match &self.types[number] {
+            (None, text) => ValueType::Plain(text.clone()),
+            (Some(program), text) => ValueType::Of(unit(*program), text.clone()),
+        };
         let param = |need: &Need| match need {
             Need::Memory(_) => FusedParam::Memory,
-            Need::Value(number, bytes) => FusedParam::Value(self.types[*number].clone(), bytes.len()),
+            Need::Value(number, bytes) => FusedParam::Value(value(*number), bytes.len()),
             Need::Size(_) => FusedParam::Size,
             Need::Local(..) => FusedParam::Local,
         };
@@ -479,6 +489,7 @@ impl<'a> Fusing<'a> {
             };
             let range: Vec<FusedArg> = all.into_iter().flatten().map(size).collect();
             let range = [0, 3, 6].map(|at| [range[at], range[at + 1], range[at + 2]]);
+            let kernel = Callee { unit: self.programs.of(*node).map_or(0, unit), kernel };
             Some(FusedLaunch { kernel, args, dims, range })
         });
         let (params, launches) = (chain.needs.iter().map(param).collect(), launches.collect());
@@ -537,9 +548,9 @@ const MOST_PARTS: usize = 4;
 /// Divides fused kernels by the kernels whose launches they do: one that cannot be a function keeps only those from being built that
 /// have it.
 fn parts(kernels: &[FusedKernel]) -> Vec<Vec<usize>> {
-    let mut parts: BTreeMap<BTreeSet<&str>, Vec<usize>> = BTreeMap::new();
+    let mut parts: BTreeMap<BTreeSet<&Callee>, Vec<usize>> = BTreeMap::new();
     for (at, kernel) in kernels.iter().enumerate() {
-        let names = kernel.launches.iter().map(|launch| launch.kernel.as_str());
+        let names = kernel.launches.iter().map(|launch| &launch.kernel);
         parts.entry(names.collect()).or_default().push(at);
     }
     parts.into_values().collect()

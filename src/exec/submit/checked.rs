@@ -18,6 +18,7 @@ use crate::cl::completion::user_code::log_later;
 use crate::cl::memory::region::AsRegion;
 use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::buffer::Buffer;
+use crate::cl::objects::fused;
 use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::kernel_object::{KernelObject, KernelObjectError};
 use crate::cl::objects::queue::{DriverQueue, QueueProperties};
@@ -28,7 +29,7 @@ use crate::exec::finalized::Finalized;
 use crate::exec::submit::deferred::waited;
 use crate::graph::Tables;
 use crate::ir::{ById, NodeId, ViewKind};
-use crate::opencl_c::fused::{FusedArg, FusedKernel, FusedLaunch, FusedParam, Way};
+use crate::opencl_c::fused::{Callee, FusedArg, FusedKernel, FusedLaunch, FusedParam, ValueType, Way};
 use crate::opencl_c::source::ParamKind;
 
 /// Runs a launch, waits for it, and checks what it promises.
@@ -234,17 +235,20 @@ impl<'a> Launch<'a> {
         for (argument, (arg, param)) in args.iter().zip(item.text.each()).enumerate() {
             params.push(match (arg, param.kind) {
                 (Arg::Memory(_) | Arg::Null(_), ParamKind::Global { .. }) => FusedParam::Memory,
-                (Arg::Value(bytes), ParamKind::Value) => FusedParam::Value(param.type_text.clone(), bytes.len()),
+                (Arg::Value(bytes), ParamKind::Value) => {
+                    FusedParam::Value(ValueType::Of(0, param.type_text.clone()), bytes.len())
+                }
                 _ => return Err(format!("argument {argument} is neither a value nor plain global memory")),
             });
         }
-        params.extend(vec![FusedParam::Value("const ulong".to_owned(), size_of::<u64>()); 2]);
+        params.extend(vec![FusedParam::Value(ValueType::Plain("const ulong".to_owned()), size_of::<u64>()); 2]);
         let args = (0..args.len()).map(FusedArg::Param).collect();
         // The driver tells the kernel its range.
-        let (kernel, range) = (self.kernel.name().to_owned(), [[FusedArg::Number(1); 3]; 3]);
+        let kernel = Callee { unit: 0, kernel: self.kernel.name().to_owned() };
+        let range = [[FusedArg::Number(1); 3]; 3];
         let launches = vec![FusedLaunch { kernel, args, dims: 1, range }];
         let kernel = FusedKernel { params, launches, lane_ends: Vec::new(), turns: false };
-        let made = self.kernel.program().fuse(Way::EachItem { in_range: true }, &[kernel]);
+        let made = fused::fuse(&[self.kernel.program()], Way::EachItem { in_range: true }, &[kernel]);
         let made = made.map_err(|why| why.to_string())?;
         made.into_iter().next().ok_or_else(|| "no kernel was made".to_owned())
     }

@@ -23,8 +23,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::super::source::Source;
-use super::{FusedKernel, arg, write_begin};
+use super::unit::{self, Types};
+use super::{Callee, FusedKernel, Unit, arg, write_begin};
 
 /// Comes before the source, so that no macro of it changes anything here. OpenCL C before 2.0 has no function for it.
 const LINEAR: &str = "\
@@ -34,17 +34,25 @@ __attribute__((always_inline)) ulong clgraph_fuse_linear(void) {
 }
 ";
 
-/// Returns a source that has all of `text` and these fused kernels, whose launches are of kernels that the source can give as
-/// functions of one work-item ([`Source::item`]). `in_range`: the last two parameters say which work-items do something.
-pub(crate) fn each_item(text: &str, source: &Source, kernels: &[FusedKernel], in_range: bool) -> String {
-    let mut all = format!("{}#line 1\n{text}\n", if in_range { LINEAR } else { "" });
-    let names: BTreeSet<&str> =
-        kernels.iter().flat_map(|kernel| &kernel.launches).map(|launch| launch.kernel.as_str()).collect();
-    for (name, kernel) in names.into_iter().filter_map(|name| Some((name, source.item(name).ok()?))) {
-        let params = if kernel.params.is_empty() { "void" } else { &kernel.params };
-        let body = &text[kernel.body.clone()];
-        // Writing to a string never fails.
-        let _ = writeln!(all, "__attribute__((always_inline)) void clgraph_fuse_item_{name}({params}) {body}");
+/// Returns a source that has all of the programs' texts and these fused kernels, whose launches are of kernels that the sources can give as
+/// functions of one work-item ([`Source::item`](super::super::source::Source::item)). `in_range`: the last two parameters say which
+/// work-items do something.
+pub(crate) fn each_item(units: &[Unit<'_>], kernels: &[FusedKernel], in_range: bool) -> String {
+    let mut all = if in_range { LINEAR.to_owned() } else { String::new() };
+    let callees: BTreeSet<&Callee> =
+        kernels.iter().flat_map(|kernel| &kernel.launches).map(|launch| &launch.kernel).collect();
+    let types = Types::of(kernels);
+    for (number, unit) in units.iter().enumerate() {
+        unit::begin(&mut all, units, number);
+        types.write(&mut all, number);
+        for callee in callees.iter().filter(|callee| callee.unit == number) {
+            let Ok(kernel) = unit.source.item(&callee.kernel) else { continue };
+            let params = if kernel.params.is_empty() { "void" } else { &kernel.params };
+            let body = &unit.text[kernel.body.clone()];
+            // Writing to a string never fails.
+            let _ = writeln!(all, "__attribute__((always_inline)) void clgraph_fuse_item_{callee}({params}) {body}");
+        }
+        unit::end(&mut all, units, number);
     }
     for (number, kernel) in kernels.iter().enumerate() {
         let others = match kernel.params.len() {
@@ -56,7 +64,7 @@ pub(crate) fn each_item(text: &str, source: &Source, kernels: &[FusedKernel], in
             }
             _ => String::new(),
         };
-        write_begin(&mut all, number, ("", &others), kernel);
+        write_begin(&mut all, (number, kernel), ("", &others), &types);
         for launch in &kernel.launches {
             let args: Vec<String> = launch.args.iter().map(arg).collect();
             let _ = writeln!(all, "    clgraph_fuse_item_{}({});", launch.kernel, args.join(", "));

@@ -13,8 +13,9 @@
 //!         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 //!     }
 //! }
+//! typedef float clgraph_fuse_type3_sum_tile[64];
 //! kernel void clgraph_fused_0(global void *clgraph_fuse_a0, ..) {
-//!     local float clgraph_fuse_local3_sum_tile[64];
+//!     local clgraph_fuse_type3_sum_tile clgraph_fuse_local3_sum_tile;
 //!     clgraph_fuse_run1_sum(clgraph_fuse_a0, &clgraph_fuse_local3_sum_tile, 1, ..);
 //! }
 //! ```
@@ -24,7 +25,7 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use super::super::source::LocalText;
-use super::{Form, Function, RANGE_NAMES};
+use super::{Callee, Form, Function, RANGE_NAMES};
 
 /// Returns the body of a kernel, in which nothing declares a local variable. `at` is where it is in the source.
 pub(super) fn body<'a>(text: &'a str, at: usize, locals: &[LocalText]) -> Cow<'a, str> {
@@ -64,26 +65,35 @@ pub(super) fn write_macros(all: &mut String, locals: &[LocalText], begins: bool)
     }
 }
 
-/// Returns the name of a local variable in a fused kernel. The length keeps `f` with `g_n` apart from `f_g` with `n`.
-fn own_name(kernel: &str, local: &LocalText) -> String {
-    format!("clgraph_fuse_local{}_{kernel}_{}", kernel.len(), local.name)
+/// Returns how the name of a local variable ends in a fused kernel. The length keeps `f` with `g_n` apart from `f_g` with `n`.
+fn own_name(callee: &Callee, local: &LocalText) -> String {
+    let of = callee.to_string();
+    format!("{}_{of}_{}", of.len(), local.name)
+}
+
+/// Writes the types of the local variables of a kernel, in the words of its program.
+pub(super) fn write_types(all: &mut String, callee: &Callee, locals: &[LocalText]) {
+    for local in locals {
+        let (type_text, dims) = (&local.type_text, &local.dims);
+        let _ = writeln!(all, "typedef {type_text} clgraph_fuse_type{}{dims};", own_name(callee, local));
+    }
 }
 
 /// Declares the local variables of a kernel in a fused kernel. They begin where they would in a kernel of their own.
-pub(super) fn declare(all: &mut String, kernel: &str, locals: &[LocalText]) {
-    for local in locals {
-        let (type_text, dims) = (&local.type_text, &local.dims);
-        let _ = writeln!(all, "    local {type_text} {}{dims} __attribute__((aligned(128)));", own_name(kernel, local));
+pub(super) fn declare(all: &mut String, callee: &Callee, locals: &[LocalText]) {
+    for name in locals.iter().map(|local| own_name(callee, local)) {
+        let _ =
+            writeln!(all, "    local clgraph_fuse_type{name} clgraph_fuse_local{name} __attribute__((aligned(128)));");
     }
 }
 
 /// Returns the arguments that are the local variables of a kernel.
-pub(super) fn args<'a>(kernel: &'a str, locals: &'a [LocalText]) -> impl Iterator<Item = String> + 'a {
-    locals.iter().map(move |local| format!("&{}", own_name(kernel, local)))
+pub(super) fn args<'a>(callee: &'a Callee, locals: &'a [LocalText]) -> impl Iterator<Item = String> + 'a {
+    locals.iter().map(move |local| format!("&clgraph_fuse_local{}", own_name(callee, local)))
 }
 
 /// Writes the body of the function that runs all work-groups of a launch. `names` are the arguments of its work-items.
-pub(super) fn write_run(all: &mut String, name: &str, names: &str, is_line: bool) {
+pub(super) fn write_run(all: &mut String, callee: &Callee, names: &str, is_line: bool) {
     let (groups, ids) = if is_line {
         (
             "clgraph_fuse_n0 / clgraph_fuse_l0",
@@ -107,7 +117,7 @@ pub(super) fn write_run(all: &mut String, name: &str, names: &str, is_line: bool
     let _ = writeln!(
         all,
         "    for (uint clgraph_fuse_g = 0; clgraph_fuse_g < {groups}; ++clgraph_fuse_g) {{\n        \
-         clgraph_fuse_item_{name}({names}{ids}, {RANGE_NAMES});\n        \
+         clgraph_fuse_item_{callee}({names}{ids}, {RANGE_NAMES});\n        \
          barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);\n    }}\n}}"
     );
 }

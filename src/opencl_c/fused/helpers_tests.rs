@@ -2,7 +2,9 @@
 
 use expect_test::expect;
 
-use super::{Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, RANGE, RANGE_NAMES, each_item, fused};
+use super::{
+    Callee, Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, RANGE, RANGE_NAMES, Unit, each_item, fused,
+};
 use crate::opencl_c::source::{NotItem, Source};
 use crate::opencl_c::unreadable::Unreadable;
 
@@ -157,12 +159,16 @@ fn functions_that_ask_for_ids_are_written_again_before_kernels() {
         kernel void g(global float *to) { to[get_global_id(0)] = twice(1); }\n";
     let source = Source::read(text, "").unwrap();
     let range = [[FusedArg::Number(0); 3], [FusedArg::Number(1); 3], [FusedArg::Number(1); 3]];
-    let launch =
-        |kernel: &str| FusedLaunch { kernel: kernel.to_owned(), args: vec![FusedArg::Param(0)], dims: 1, range };
+    let launch = |kernel: &str| FusedLaunch {
+        kernel: Callee { unit: 0, kernel: kernel.to_owned() },
+        args: vec![FusedArg::Param(0)],
+        dims: 1,
+        range,
+    };
     let launches = vec![launch("f"), launch("g")];
     let kernel = FusedKernel { params: vec![FusedParam::Memory], launches, lane_ends: Vec::new(), turns: false };
     let dialect = Dialect { form: Form::OneItem, size_beyond: 1, vectorizes: true };
-    let all = fused(text, &source, dialect, std::slice::from_ref(&kernel), true);
+    let all = fused(&Unit::alone(text, &source), dialect, std::slice::from_ref(&kernel), true);
     let from = all.find("size_t clgraph_fuse_of_at").unwrap();
     let end = all.find("#undef get_work_dim").unwrap();
     let written = all[from..end].replace(RANGE, "RANGE").replace(RANGE_NAMES, "RANGE");
@@ -179,6 +185,6 @@ fn functions_that_ask_for_ids_are_written_again_before_kernels() {
         #undef of
     "#]].assert_eq(&written);
     // Work-items on their own ask the driver.
-    let all = each_item(text, &source, &[kernel], false);
+    let all = each_item(&Unit::alone(text, &source), &[kernel], false);
     assert!(!all.contains("clgraph_fuse_of"), "{all}");
 }

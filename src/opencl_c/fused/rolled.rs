@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::{FusedArg, FusedKernel, FusedLaunch, FusedParam};
+use super::{Callee, FusedArg, FusedKernel, FusedLaunch, FusedParam};
 
 /// The most launches in a turn.
 const MOST_LAUNCHES: usize = 8;
@@ -211,7 +211,7 @@ impl<'a> Search<'a> {
     fn new(kernel: &'a FusedKernel) -> Self {
         let launches = &kernel.launches;
         let lists: Vec<Vec<FusedArg>> = launches.iter().map(|launch| args(launch).copied().collect()).collect();
-        let mut names: BTreeMap<(&str, u32, usize), usize> = BTreeMap::new();
+        let mut names: BTreeMap<(&Callee, u32, usize), usize> = BTreeMap::new();
         let name = |launch: &'a FusedLaunch| {
             let next = names.len();
             *names.entry((&launch.kernel, launch.dims, launch.args.len())).or_insert(next)

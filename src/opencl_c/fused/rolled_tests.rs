@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 
 use super::rolled::{Lane, Part, Place, Rolled, Table, args, rolled};
-use super::{FusedArg, FusedKernel, FusedLaunch, FusedParam};
+use super::{Callee, FusedArg, FusedKernel, FusedLaunch, FusedParam, ValueType};
 
 const MEMORY: usize = 12;
 const VALUES: usize = 12;
@@ -14,7 +14,7 @@ const VALUES: usize = 12;
 /// Parameters: memory, then values, then sizes.
 fn params(bytes: usize) -> Vec<FusedParam> {
     let mut all = vec![FusedParam::Memory; MEMORY];
-    all.extend(vec![FusedParam::Value("pair".to_owned(), bytes); VALUES]);
+    all.extend(vec![FusedParam::Value(ValueType::Plain("pair".to_owned()), bytes); VALUES]);
     all.extend([FusedParam::Size, FusedParam::Size]);
     all
 }
@@ -24,7 +24,7 @@ fn launch(kernel: usize, memory: [usize; 2], value: usize, size: usize) -> Fused
     let size = if size == 0 { one } else { FusedArg::Param(MEMORY + VALUES + size - 1) };
     let values = [memory[0], memory[1], MEMORY + value].map(FusedArg::Param);
     FusedLaunch {
-        kernel: format!("k{kernel}"),
+        kernel: Callee { unit: 0, kernel: format!("k{kernel}") },
         args: values.to_vec(),
         dims: 1,
         range: [[zero; 3], [size, one, one], [one; 3]],
@@ -32,7 +32,7 @@ fn launch(kernel: usize, memory: [usize; 2], value: usize, size: usize) -> Fused
 }
 
 /// Returns the launches that a kernel does: by number, with arguments.
-fn unrolled(kernel: &FusedKernel, rolled: &Rolled) -> Vec<(String, u32, Vec<FusedArg>)> {
+fn unrolled(kernel: &FusedKernel, rolled: &Rolled) -> Vec<(Callee, u32, Vec<FusedArg>)> {
     let mut all = Vec::new();
     for part in rolled.parts() {
         match part {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Dialect, Form, Function, RANGE, RANGE_NAMES, Run, group, listed};
+use super::{Callee, Dialect, Form, Function, RANGE, RANGE_NAMES, Run, group, listed};
 
 /// Keeps a compiler from vectorizing the loop that follows.
 pub(super) const SCALAR: &str = "#pragma clang loop vectorize(disable) interleave(disable)";
@@ -10,7 +10,7 @@ pub(super) const SCALAR: &str = "#pragma clang loop vectorize(disable) interleav
 /// Writes the function that runs all work-items of a launch.
 pub(super) fn write_run(
     all: &mut String,
-    name: &str,
+    callee: &Callee,
     function: &Function<'_>,
     dialect: Dialect,
     (is_line, run): (bool, Run),
@@ -19,9 +19,9 @@ pub(super) fn write_run(
     let (params, names) =
         (listed(function.params) + &group::params(locals), listed(&function.names) + &group::names(locals));
     let attribute = if run == Run::Line { "__attribute__((noinline)) " } else { "" };
-    let _ = writeln!(all, "{attribute}void {}({params}{RANGE}) {{", run.name(name, is_line));
+    let _ = writeln!(all, "{attribute}void {}({params}{RANGE}) {{", run.name(callee, is_line));
     if function.is_group {
-        return group::write_run(all, name, &names, is_line);
+        return group::write_run(all, callee, &names, is_line);
     }
     let body = match (dialect.form, is_line) {
         (Form::OneItem, true) => {
@@ -69,5 +69,5 @@ pub(super) fn write_run(
         }
         _ => format!("    {before}"),
     };
-    let _ = writeln!(all, "{before}clgraph_fuse_item_{name}({names}{ids}, {RANGE_NAMES});\n}}");
+    let _ = writeln!(all, "{before}clgraph_fuse_item_{callee}({names}{ids}, {RANGE_NAMES});\n}}");
 }

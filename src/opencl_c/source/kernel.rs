@@ -292,7 +292,7 @@ impl<'a> Reader<'a> {
             }
             let Some(name) = param.last().and_then(|last| self.word(last)) else { return Err(Unreadable::Params) };
             for word in param.iter().filter_map(|token| self.word(token)) {
-                self.check_macro(word).map_err(|_| Unreadable::Params)?;
+                self.check_macro(word, false).map_err(|_| Unreadable::Params)?;
                 self.check_later(word, end)?;
             }
             if self.macros.contains_key(name)

@@ -12,9 +12,11 @@ use crate::opencl_c::words::{QUALIFIERS, is_keyword, is_type, is_word};
 /// What a source declares and sets, and where.
 #[derive(Default)]
 pub(super) struct Places {
-    pragmas: Vec<Pragma>,
+    pub(super) pragmas: Vec<Pragma>,
     /// Names of functions, types, enumerators and constants.
     declared: BTreeMap<String, Declared>,
+    /// Those that are declared for sure, if they are no macros.
+    pub(super) names: BTreeSet<String>,
     /// The bodies of functions, in order.
     bodies: Vec<Range<usize>>,
     /// Names of types in constant memory.
@@ -38,12 +40,12 @@ impl Places {
     }
 }
 
-struct Pragma {
-    at: usize,
+pub(super) struct Pragma {
+    pub(super) at: usize,
     /// What it sets.
     name: String,
-    setting: String,
-    is_conditional: bool,
+    pub(super) setting: String,
+    pub(super) is_conditional: bool,
     /// Whether it holds no longer than the function that it is in.
     is_scoped: bool,
     is_extension: bool,
@@ -51,7 +53,7 @@ struct Pragma {
 
 impl Pragma {
     /// Whether code that compiles without it means the same with it.
-    fn adds_only(&self) -> bool {
+    pub(super) fn adds_only(&self) -> bool {
         // Without numbers of these sizes, constants have other types.
         self.is_extension
             && self.setting.ends_with(" enable")
@@ -66,6 +68,15 @@ pub(super) fn is_member(mark: impl Fn(usize) -> Option<u8>) -> bool {
         Some(b'.') => mark(2) != Some(b'.'),
         Some(b'>') => mark(2) == Some(b'-') && mark(3) != Some(b'-'),
         _ => false,
+    }
+}
+
+/// Whether the name of a type or variable is before a token, and no part of a type.
+fn ends_declarator(next: Option<(TokenKind, Option<&str>)>) -> bool {
+    match next {
+        None => true,
+        Some((TokenKind::Mark(mark), _)) => matches!(mark, b',' | b'=' | b'[' | b')'),
+        Some((_, word)) => matches!(word, Some("__attribute__" | "__attribute")),
     }
 }
 
@@ -131,7 +142,7 @@ impl Reader<'_> {
             (Vec::new(), false, false, None);
         let is_typedef = tokens.first().and_then(|token| self.word(token)) == Some("typedef");
         let mut names = BTreeSet::new();
-        for token in tokens {
+        for (at, token) in tokens.iter().enumerate() {
             let depth = open.len();
             match token.kind {
                 TokenKind::Mark(mark @ (b'{' | b'(' | b'[')) => {
@@ -160,6 +171,14 @@ impl Reader<'_> {
                     }
                     let in_enum = open.last().is_some_and(|(_, in_enum)| *in_enum);
                     let is_name = !in_value && open.iter().all(|(mark, _)| is_typedef && *mark == b'(');
+                    let is_own = match function {
+                        Some(name) => word == name,
+                        None => is_name && ends_declarator(tokens.get(at + 1).map(|next| (next.kind, self.word(next)))),
+                    };
+                    let begins_enumerator = at > 0 && matches!(tokens[at - 1].kind, TokenKind::Mark(b'{' | b','));
+                    if is_tag || is_own || (in_enum && begins_enumerator) {
+                        self.places.names.insert(word.to_owned());
+                    }
                     if is_tag || in_enum || is_name {
                         names.extend(self.reached(word).into_iter().map(|name| (name, token.at.start)));
                     }
@@ -185,6 +204,12 @@ impl Reader<'_> {
         self.places.bodies.extend(body);
     }
 
+    /// Whether a pragma holds no longer than the function that it is in.
+    pub(super) fn is_inside(&self, pragma: &Pragma) -> bool {
+        let inside = self.places.bodies.partition_point(|of| of.end < pragma.at);
+        pragma.is_scoped && self.places.bodies.get(inside).is_some_and(|of| of.contains(&pragma.at))
+    }
+
     /// Returns why a body that is written again at the end would mean something else there.
     pub(super) fn check_after(&self, body: &Range<usize>, free: &BTreeSet<String>) -> Result<(), NotItem> {
         for name in free {
@@ -196,8 +221,7 @@ impl Reader<'_> {
         }
         let mut settings: BTreeMap<&str, &str> = BTreeMap::new();
         for pragma in &self.places.pragmas {
-            let inside = self.places.bodies.partition_point(|of| of.end < pragma.at);
-            if pragma.is_scoped && self.places.bodies.get(inside).is_some_and(|of| of.contains(&pragma.at)) {
+            if self.is_inside(pragma) {
                 continue;
             }
             let (name, setting) = (pragma.name.as_str(), pragma.setting.as_str());

@@ -3,7 +3,7 @@
 use crate::opencl_c::source::kernel::RESTRICT;
 use crate::opencl_c::source::{Piece, Reader, Source};
 use crate::opencl_c::tokens::{Token, TokenKind};
-use crate::opencl_c::words::QUALIFIERS;
+use crate::opencl_c::words::{QUALIFIERS, is_type};
 
 /// Words behind which a type can be anything. (Sources with `typeof` are not read.)
 const ANY: [&str; 2] = ["union", "may_alias"];
@@ -12,6 +12,13 @@ impl Source {
     /// Returns whether it may touch memory by another type than that of a parameter.
     pub(crate) fn hides_types(&self) -> bool {
         self.hides_types
+    }
+
+    /// Returns whether the text of a type means the same in all sources.
+    pub(crate) fn is_plain(&self, type_text: &str) -> bool {
+        const PLAIN: [&str; 4] = ["const", "volatile", "private", "__private"];
+        let is_plain = |word: &str| (is_type(word) || PLAIN.contains(&word)) && !self.macros.contains(word);
+        type_text.split_whitespace().all(is_plain)
     }
 }
 

@@ -90,7 +90,7 @@ impl Fusing<'_> {
     fn laid(&self, chain: &Chain, new: NodeId, args: Span) -> LaidChain {
         let mut sharers = vec![0; chain.needs.len()];
         chain.places.iter().flatten().for_each(|place| sharers[*place as usize] += 1);
-        let launches = chain.launches.iter().zip(self.kernel(chain).launches);
+        let launches = chain.launches.iter().zip(self.kernel(chain, &[]).launches);
         let launches: Vec<LaidLaunch> = launches.map(|(node, launch)| self.laid_launch(*node, launch)).collect();
         let mut pointers = launches.iter().flat_map(|launch| &launch.pointers);
         let first = pointers.clone().next().and_then(|pointer| pointer.element);
@@ -118,10 +118,13 @@ impl Fusing<'_> {
             }));
             may_see_groups = false;
         } else if let Some(Ok(item)) = self.kernel_of(node).map(|kernel| kernel.item(self.device)) {
-            let known = |element: &String| self.types.iter().position(|known| known == element);
+            let known = |element: String| {
+                let of = self.type_in(self.programs.of(node)?, element);
+                self.types.iter().position(|known| *known == of)
+            };
             pointers.extend((0..).zip(item.text.each()).filter_map(|(to, param)| {
                 let ParamKind::Global { is_constant } = param.kind else { return None };
-                let element = item.element(param).as_ref().and_then(known).map(|number| number as u32);
+                let element = item.element(param).and_then(known).map(|number| number as u32);
                 Some(Pointer { to, is_constant, element })
             }));
             may_see_groups = item.may_see_groups;

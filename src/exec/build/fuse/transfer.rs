@@ -110,7 +110,7 @@ impl Fusing<'_> {
     }
 
     fn piece_of_transfer(&mut self, node: NodeId, program: usize, transfer: &Transfer) -> Piece {
-        let number = self.number_of("uint".to_owned()) as usize;
+        let number = self.number_of_type((None, "uint".to_owned())) as usize;
         let mut needs: Vec<Need> = transfer.memory.iter().copied().map(Need::Memory).collect();
         let mut shares: Vec<u32> = (0..needs.len()).map(|need| self.shares.get(node, need)).collect();
         // Numbers that are equal only by chance would keep updates from being followed.

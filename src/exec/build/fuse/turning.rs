@@ -38,7 +38,10 @@ impl Fusing<'_> {
         let Some(Location { mem, offset }) = self.turning.get(&chain.flow()).filter(|_| !chain.each_item) else {
             return false;
         };
-        let is_word = |number: u32| number == lower::BYTES || WORDS.contains(&self.types[number as usize].as_str());
+        let is_word = |number: u32| match self.types.get(number as usize) {
+            Some((None, text)) => WORDS.contains(&text.as_str()),
+            _ => number == lower::BYTES,
+        };
         let word = (*mem, *offset..*offset + size_of::<u32>());
         let ir = &self.tables.ir;
         let writes_otherwise =

@@ -1,0 +1,53 @@
+//! The chains of a graph and their kernels, with the texts of programs as one, or without.
+
+use super::{Fusing, Shares};
+use crate::cl::objects::device::Device;
+use crate::exec::build::options::Loops;
+use crate::graph::{Flat, FusedChain};
+use crate::ir::NodeId;
+use crate::lower::{self, Chains};
+use crate::report::fused::{NotFusedReport, WhyNotFused};
+
+/// Bytes of arguments that a kernel has besides those of its launches: whether it does them, and what it needs for turns of a loop.
+const OWN_ARGUMENTS: usize = 4 + 3 * 8;
+
+/// The chains of a graph and their kernels.
+pub(super) struct Attempt<'a> {
+    pub(super) fusing: Fusing<'a>,
+    pub(super) chains: Chains,
+    /// None for a chain that stays as it is.
+    pub(super) built: Vec<Option<FusedChain>>,
+    pub(super) not_fused: Vec<NotFusedReport>,
+}
+
+impl<'a> Attempt<'a> {
+    /// Finds chains, and builds their kernels. `joins`: launches of several programs may be in one.
+    pub(super) fn new(
+        flat: &'a Flat,
+        (device, shares, loops): (&'a Device, &'a Shares, Loops),
+        keeps_order: bool,
+        joins: bool,
+    ) -> Self {
+        let mut not_fused = Vec::new();
+        let mut say = |node: NodeId, why: WhyNotFused| {
+            not_fused.push(NotFusedReport { node: flat.origins.of(node).node.index(), why });
+        };
+        let mut fusing = Fusing::new(&flat.tables, (device, shares, loops), joins, &mut say);
+        let most = device.caps().max_parameter_size.saturating_sub(OWN_ARGUMENTS);
+        let mut chains = lower::chains(&flat.tables.ir, most, keeps_order, |node| fusing.pieces.get(&node));
+        if fusing.leave_loops(&chains, &mut say) {
+            chains = lower::chains(&flat.tables.ir, most, keeps_order, |node| fusing.pieces.get(&node));
+        }
+        let built = fusing.build(&chains, &mut say);
+        Self { fusing, chains, built, not_fused }
+    }
+
+    /// Returns whether a chain with launches of several programs stays as it is.
+    pub(super) fn joins_in_vain(&self) -> bool {
+        let is_of_several = |at: usize| {
+            let launches = self.chains.chains[at].launches.iter().copied();
+            self.fusing.programs.of_all(launches).len() > 1
+        };
+        (0..self.built.len()).any(|at| self.built[at].is_none() && is_of_several(at))
+    }
+}

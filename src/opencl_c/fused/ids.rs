@@ -1,0 +1,61 @@
+//! What a work-item knows of itself in functions that are written again.
+
+/// Comes before the source, so that no macro of it changes anything here.
+pub(super) const OWN: &str = "\
+size_t clgraph_fuse_pick(uint clgraph_fuse_d, size_t clgraph_fuse_0, size_t clgraph_fuse_1, size_t clgraph_fuse_2, size_t clgraph_fuse_3) {
+    return clgraph_fuse_d == 0 ? clgraph_fuse_0 : clgraph_fuse_d == 1 ? clgraph_fuse_1 : clgraph_fuse_d == 2 ? clgraph_fuse_2 : clgraph_fuse_3;
+}
+";
+
+/// The range of a launch, in the parameters of its functions.
+pub(in crate::opencl_c) const RANGE: &str = "const uint clgraph_fuse_dims, \
+    const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, \
+    const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, \
+    const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2";
+pub(in crate::opencl_c) const RANGE_NAMES: &str = "clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, \
+    clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2";
+
+/// What the functions for ids are while the bodies are written again (OpenCL C 3.0, section 6.15.1).
+pub(super) const IDS: [(&str, &str); 11] = [
+    ("get_work_dim()", "clgraph_fuse_dims"),
+    ("get_global_id(d)", "clgraph_fuse_pick(d, clgraph_fuse_x, clgraph_fuse_y, clgraph_fuse_z, 0)"),
+    (
+        "get_global_size(d)",
+        "clgraph_fuse_pick(d, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_beyond)",
+    ),
+    ("get_global_offset(d)", "clgraph_fuse_pick(d, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, 0)"),
+    (
+        "get_global_linear_id()",
+        "((size_t)(((clgraph_fuse_z - clgraph_fuse_o2) * clgraph_fuse_n1 + clgraph_fuse_y - clgraph_fuse_o1) * clgraph_fuse_n0 \
+         + clgraph_fuse_x - clgraph_fuse_o0))",
+    ),
+    (
+        "get_local_id(d)",
+        "clgraph_fuse_pick(d, (clgraph_fuse_x - clgraph_fuse_o0) % clgraph_fuse_l0, \
+         (clgraph_fuse_y - clgraph_fuse_o1) % clgraph_fuse_l1, (clgraph_fuse_z - clgraph_fuse_o2) % clgraph_fuse_l2, 0)",
+    ),
+    (
+        "get_local_size(d)",
+        "clgraph_fuse_pick(d, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2, clgraph_fuse_beyond)",
+    ),
+    (
+        "get_enqueued_local_size(d)",
+        "clgraph_fuse_pick(d, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2, clgraph_fuse_beyond)",
+    ),
+    (
+        "get_local_linear_id()",
+        "((size_t)((((clgraph_fuse_z - clgraph_fuse_o2) % clgraph_fuse_l2) * clgraph_fuse_l1 \
+         + (clgraph_fuse_y - clgraph_fuse_o1) % clgraph_fuse_l1) * clgraph_fuse_l0 \
+         + (clgraph_fuse_x - clgraph_fuse_o0) % clgraph_fuse_l0))",
+    ),
+    (
+        "get_group_id(d)",
+        "clgraph_fuse_pick(d, (clgraph_fuse_x - clgraph_fuse_o0) / clgraph_fuse_l0, \
+         (clgraph_fuse_y - clgraph_fuse_o1) / clgraph_fuse_l1, (clgraph_fuse_z - clgraph_fuse_o2) / clgraph_fuse_l2, 0)",
+    ),
+    (
+        "get_num_groups(d)",
+        "clgraph_fuse_pick(d, clgraph_fuse_n0 / clgraph_fuse_l0, clgraph_fuse_n1 / clgraph_fuse_l1, \
+         clgraph_fuse_n2 / clgraph_fuse_l2, clgraph_fuse_beyond)",
+    ),
+];

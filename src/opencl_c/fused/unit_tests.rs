@@ -1,0 +1,136 @@
+//! Texts of several programs that become one.
+
+use expect_test::expect;
+
+use super::{Callee, FusedArg, FusedKernel, FusedLaunch, FusedParam, Unit, ValueType, each_item};
+use crate::opencl_c::source::Source;
+
+/// What a source needs so that it can be one text with others, as words.
+fn joining(text: &str, options: &str) -> Option<String> {
+    let source = Source::read(text, options).unwrap();
+    let joining = source.joining()?;
+    let listed = |names: &std::collections::BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>().join(" ");
+    Some(format!("{} | {} | {}", listed(&joining.names), listed(&joining.macros), joining.dialect))
+}
+
+#[test]
+fn what_a_source_declares_for_all_of_its_text_is_known() {
+    let cases = [
+        ("float h(float x); float h(float x) { int y; return x; } kernel void f() {}", "f h |  | \n"),
+        ("typedef struct inner { int a, b; } outer; typedef float t[4], *u;", "inner outer t u |  | \n"),
+        (
+            "enum { A, B = 1, C = (A + 2) }; enum e { D }; struct s; kernel void f(struct s *p) {}",
+            "A B C D e f s |  | \n",
+        ),
+        ("typedef enum e { A = B } E __attribute__((aligned(4)));", "A E e |  | \n"),
+        ("constant float a[2] = { 1, 2 }, b = 1; constant sampler_t s = 7;", "a b s |  | \n"),
+        ("#define X(a) (a)\n#undef Y\n#define Z\nkernel void f() {}", "f | X Y Z | \n"),
+        ("struct s f(int a) { struct s b; return b; }", "f s |  | \n"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(joining(text, "").as_deref(), Some(expected), "{text}");
+    }
+    let options = "-DN=3 -cl-mad-enable -D M(x)=x -I /tmp -w";
+    assert_eq!(joining("kernel void f() {}", options).as_deref(), Some("f | M N | -cl-mad-enable -w\n"));
+}
+
+/// What would mean something else behind or before another text.
+#[test]
+fn sources_that_have_to_stay_alone_do_so() {
+    let f = "kernel void f() {}";
+    let alone = [
+        // The preprocessor would see another name, or none.
+        "void h();\n#ifdef h\n#endif",
+        "void h() {}\n#if defined(x) && h > 1\n#endif",
+        "#ifndef t\ntypedef int t;\n#endif",
+        "typedef int t;\n#undef t",
+        // Functions of OpenCL C that have the name would be hidden.
+        "float fma(uint a) { return a; }",
+        "typedef int atomic_int;",
+        "constant int a = __COUNTER__;",
+        "void h() {}\n#pragma OPENCL FP_CONTRACT OFF",
+    ];
+    for text in alone {
+        assert_eq!(joining(&format!("{text}\n{f}"), ""), None, "{text}");
+    }
+    let dialect = |text: &str, options: &str| joining(&format!("{text}\n{f}"), options).unwrap();
+    let off = "#pragma OPENCL FP_CONTRACT OFF";
+    assert_eq!(dialect(off, ""), "f |  | \nOPENCL FP_CONTRACT OFF");
+    // What only adds functions, or ends with a function, changes no other text.
+    assert_eq!(dialect("#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable", ""), "f |  | \n");
+    assert_eq!(dialect("void h() {\n#pragma unroll\nfor (;;); }", ""), "f h |  | \n");
+    // What depends on a condition is the same only where all conditions are.
+    let double = "#ifdef HAS\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif";
+    assert_eq!(dialect(double, "-DHAS"), dialect(double, "-DHAS"));
+    assert_ne!(dialect(double, "-DHAS"), dialect(double, "-DHAS=2"));
+    assert_ne!(dialect(double, ""), dialect(&format!("#define HAS\n{double}"), ""));
+}
+
+#[test]
+fn names_of_other_texts_are_macros_in_a_text() {
+    let first =
+        "float twice(float x) { return x * N; }\nkernel void f(global float *x, real by) { x[0] = twice(by); }\n";
+    let second =
+        "#define N 7\nint twice(int x) { return x + N; }\nkernel void g(global float *x) { x[1] = twice(2); }\n";
+    let third = "kernel void h(global float *x) { x[2] = 1; }\n";
+    let options = ["-DN=3 -Dreal=float", "", ""];
+    let sources: Vec<Source> =
+        [first, second, third].into_iter().zip(options).map(|(text, of)| Source::read(text, of).unwrap()).collect();
+    let units: Vec<Unit<'_>> = [first, second, third]
+        .into_iter()
+        .zip(&sources)
+        .zip(options)
+        .map(|((text, source), options)| Unit { text, source, options })
+        .collect();
+    let range = [[FusedArg::Number(1); 3]; 3];
+    let launch = |unit, kernel: &str, args: &[usize]| {
+        let (args, kernel) = (args.iter().map(|at| FusedArg::Param(*at)).collect(), kernel.to_owned());
+        FusedLaunch { kernel: Callee { unit, kernel }, args, dims: 1, range }
+    };
+    let params = vec![FusedParam::Memory, FusedParam::Value(ValueType::Of(0, "real".to_owned()), 4)];
+    let launches = vec![launch(0, "f", &[0, 1]), launch(1, "g", &[0]), launch(2, "h", &[0])];
+    let kernel = FusedKernel { params, launches, lane_ends: Vec::new(), turns: false };
+    expect![[r#"
+        #pragma push_macro("N")
+        #pragma push_macro("real")
+        #pragma push_macro("twice")
+        #undef N
+        #define N 3
+        #undef real
+        #define real float
+        #undef twice
+        #define twice clgraph_fuse_1_twice
+        #line 1
+        float twice(float x) { return x * N; }
+        kernel void f(global float *x, real by) { x[0] = twice(by); }
+
+        typedef real clgraph_fuse_type0;
+        __attribute__((always_inline)) void clgraph_fuse_item_f(global float * x , real by) { x[0] = twice(by); }
+        #pragma pop_macro("N")
+        #pragma pop_macro("real")
+        #pragma pop_macro("twice")
+        #pragma push_macro("N")
+        #pragma push_macro("twice")
+        #undef twice
+        #define twice clgraph_fuse_2_twice
+        #line 1
+        #define N 7
+        int twice(int x) { return x + N; }
+        kernel void g(global float *x) { x[1] = twice(2); }
+
+        __attribute__((always_inline)) void clgraph_fuse_item_2_g(global float * x) { x[1] = twice(2); }
+        #pragma pop_macro("N")
+        #pragma pop_macro("twice")
+        #line 1
+        kernel void h(global float *x) { x[2] = 1; }
+
+        __attribute__((always_inline)) void clgraph_fuse_item_3_h(global float * x) { x[2] = 1; }
+        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, clgraph_fuse_type0 clgraph_fuse_a1, const uint clgraph_fuse_go) {
+            if (clgraph_fuse_go == 0) return;
+            clgraph_fuse_item_f(clgraph_fuse_a0, clgraph_fuse_a1);
+            clgraph_fuse_item_2_g(clgraph_fuse_a0);
+            clgraph_fuse_item_3_h(clgraph_fuse_a0);
+        }
+    "#]]
+    .assert_eq(&each_item(&units, &[kernel], false));
+}

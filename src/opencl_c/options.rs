@@ -1,0 +1,41 @@
+//! The options that a program is built with.
+
+use super::unreadable::Unreadable;
+
+/// The options that a program is built with, as far as they matter for what its source means.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Options<'a> {
+    /// Macros: the name, with parameters if it has some, and the body.
+    pub(crate) macros: Vec<(&'a str, &'a str)>,
+    /// Those that are not for the preprocessor.
+    pub(crate) others: Vec<&'a str>,
+}
+
+impl<'a> Options<'a> {
+    /// Reads options, and refuses those that may change what a source means in a way that is not known.
+    pub(crate) fn read(options: &'a str) -> Result<Self, Unreadable> {
+        let unknown = |option: &str| Err(Unreadable::Option(option.to_owned()));
+        if let Some(at) = options.find(|c: char| matches!(c, '"' | '\'' | '\\') || !(' '..='~').contains(&c)) {
+            return unknown(&options[at..]);
+        }
+        let mut all = Self::default();
+        let mut words = options.split_whitespace();
+        while let Some(word) = words.next() {
+            if word.to_ascii_lowercase().contains("clc++") {
+                return Err(Unreadable::CPlusPlus);
+            }
+            if let Some(rest) = word.strip_prefix("-D") {
+                let definition = if rest.is_empty() { words.next().unwrap_or_default() } else { rest };
+                all.macros.push(definition.split_once('=').unwrap_or((definition, "1")));
+            } else if word == "-I" {
+                // Only for files that the source includes.
+                words.next();
+            } else if word.starts_with("-cl-") || ["-w", "-Werror", "-g"].contains(&word) {
+                all.others.push(word);
+            } else if !word.starts_with("-I") {
+                return unknown(word);
+            }
+        }
+        Ok(all)
+    }
+}

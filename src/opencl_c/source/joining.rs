@@ -1,0 +1,76 @@
+//! What has to be known of a source that becomes one text with others.
+
+use std::collections::BTreeSet;
+
+use super::Reader;
+use crate::opencl_c::builtins::is_builtin;
+use crate::opencl_c::options::Options;
+use crate::opencl_c::tokens::{Token, TokenKind, plain_directive};
+use crate::opencl_c::words::is_word;
+
+/// What has to be known of a source that becomes one text with others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Joining {
+    /// The names of functions, types, enumerators and constants that it declares for all of the text. A macro may stand for each.
+    pub(in crate::opencl_c) names: BTreeSet<String>,
+    /// The macros that it or its options define, or that it takes back.
+    pub(in crate::opencl_c) macros: BTreeSet<String>,
+    /// All of its words, and those of its options.
+    pub(in crate::opencl_c) words: BTreeSet<String>,
+    /// What differs between sources that cannot become one text: what pragmas set, and options that are no macros.
+    pub(crate) dialect: String,
+}
+
+impl Reader<'_> {
+    /// Returns what has to be known to make one text of the source and others. None if that may change what it means.
+    pub(super) fn joining(&self, tokens: &[Token], options: &Options<'_>) -> Option<Joining> {
+        let names = &self.places.names;
+        let of_text = self.macros.keys().chain(self.undefined.keys());
+        let macros: BTreeSet<String> = of_text.filter(|name| !name.is_empty()).cloned().collect();
+        let (mut words, mut asked) = (BTreeSet::new(), BTreeSet::new());
+        for token in tokens {
+            match token.kind {
+                TokenKind::Word => drop(words.insert(self.text[token.at.clone()].to_owned())),
+                TokenKind::Directive => {
+                    let plain = plain_directive(&self.text[token.at.clone()]);
+                    let mut its = plain.split(|c| !is_word(c)).filter(|word| !word.is_empty()).map(str::to_owned);
+                    let is_body = its.next().as_deref() == Some("define");
+                    let its: Vec<String> = its.collect();
+                    asked.extend(its.iter().filter(|_| !is_body).cloned());
+                    words.extend(its);
+                }
+                _ => {}
+            }
+        }
+        let of_options = options.macros.iter().flat_map(|(name, body)| [name, body]);
+        let of_options = of_options.flat_map(|text| text.split(|c| !is_word(c)));
+        words.extend(of_options.filter(|word| !word.is_empty()).map(str::to_owned));
+        // No macro can stand for a name that the preprocessor sees, or that OpenCL C has too.
+        let stays = |name: &String| macros.contains(name) || asked.contains(name) || is_builtin(name);
+        if names.iter().any(stays) || words.contains("__COUNTER__") {
+            return None;
+        }
+        let dialect = format!("{}\n{}", options.others.join(" "), self.settings(tokens, options)?);
+        Some(Joining { names: names.clone(), macros, words, dialect })
+    }
+
+    /// Returns what the pragmas set. None if they do not set it for all of the source.
+    fn settings(&self, tokens: &[Token], options: &Options<'_>) -> Option<String> {
+        let begin = tokens.iter().find(|token| token.kind != TokenKind::Directive);
+        let begin = begin.map_or(self.text.len(), |token| token.at.start);
+        let (mut settings, mut is_conditional) = (Vec::new(), false);
+        for pragma in self.places.pragmas.iter().filter(|pragma| !pragma.adds_only() && !self.is_inside(pragma)) {
+            if pragma.at > begin {
+                return None;
+            }
+            settings.push(pragma.setting.as_str());
+            is_conditional |= pragma.is_conditional;
+        }
+        let mut settings = settings.join("\n");
+        if is_conditional {
+            // The conditions are true for both, or for none.
+            settings += &format!("\n{}\n{:?}", &self.text[..begin], options.macros);
+        }
+        Some(settings)
+    }
+}

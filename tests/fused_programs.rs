@@ -1,0 +1,264 @@
+//! Launches of several programs that one kernel does: rule Z1. Names, macros and types are those of each program.
+
+mod common;
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use clgraph::{Buffer, Executable, Finalize, Fuse, Graph, Kernel, Program, ProgramBuilder, Report, WhyNotFused};
+use common::Bench;
+
+const LONG: Duration = Duration::from_secs(120);
+const LEN: usize = 96;
+
+/// A program in which the words of the other ones mean something else. `N`, `KEYS`, `pair` and `number` are numbers, and a type.
+const SOURCE: &str = "
+    #ifdef GUARD
+    #error a macro of another program
+    #endif
+    #define GUARD
+    #ifndef LAST
+    #define LAST(x) ((x) + N)
+    #endif
+    #undef M_PI_F
+    #define M_PI_F (float)(N * 3)
+    #define UNUSED_NAME(helper) (helper + 1)
+    enum { FIRST = KEYS, SECOND };
+    enum kind { BIG = N + KEYS };
+    typedef number real;
+    typedef struct { MEMBERS } pair;
+    struct point { real helper, table; };
+    constant float table[2] = { N, KEYS }, one = N / 2.0f;
+    real helper(real x);
+    real helper(real x) { enum kind k = BIG; return (real)(x * (real)0.5f + table[0] * (real)k); }
+    float where(global const float *x, uint by) { return x[get_global_id(0)] + by; }
+    float both(float table, float pair) { struct point of = { table, pair }; return of.helper - of.table * N; }
+    kernel void f(global float *x, const pair by, real more) {
+        size_t i = get_global_id(0);
+        x[i] = (float)helper((real)x[i]) + LAST(by.a) + by.b * FIRST + SECOND * (float)more + both(x[i], one);
+    }
+    kernel void g(global float *x, uint by) { x[get_global_id(0)] = where(x, by) + M_PI_F + table[1] + UNUSED_NAME(N); }
+";
+
+/// Without the words of the others.
+const OTHER: &str = "
+    float wobble(float x) { return x * 0.75f + 1; }
+    #ifdef KEYS
+    #error an option of another program
+    #endif
+    kernel void f(global float *x, float by) {
+        float helper = M_PI_F, table = 2, g = 1;
+        x[get_global_id(0)] = wobble(x[get_global_id(0)]) * by + helper + table + g;
+    }
+";
+
+/// The elements where each work-item does its part of all launches.
+const LONG_LEN: usize = 100_000;
+
+#[repr(C)]
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+struct Pair {
+    a: f32,
+    b: i32,
+}
+
+fn standard(bench: &Bench) -> &'static str {
+    if bench.queue.device().caps().version.major >= 3 { "-cl-std=CL3.0" } else { "-cl-std=CL2.0" }
+}
+
+/// Four programs of the same words with other meanings.
+struct Field {
+    bench: Bench,
+    programs: Vec<Program>,
+}
+
+impl Field {
+    fn new() -> Self {
+        let bench = Bench::new();
+        let std = standard(&bench);
+        let options = [
+            format!("-D N=3 {std} -DKEYS=7 -Dnumber=float"),
+            format!("{std} -DN=5 -DKEYS=11 -Dnumber=int"),
+            format!("-DN=9 -DKEYS=(N+1) -Dnumber=float {std} -DLAST(y)=((y)*2)"),
+        ];
+        let mut programs = Vec::new();
+        for (at, options) in options.iter().enumerate() {
+            // The members of a struct are the other way round in each second one.
+            let source = SOURCE.replace("MEMBERS", ["float a; int b;", "int b; float a;"][at % 2]);
+            programs.push(ProgramBuilder::new(&bench.queue).options(options).source(&source).unwrap());
+        }
+        programs.push(ProgramBuilder::new(&bench.queue).options(std).source(OTHER).unwrap());
+        Self { bench, programs }
+    }
+
+    fn kernel(&self, program: usize, name: &str) -> Kernel {
+        self.programs[program].kernel(name).unwrap()
+    }
+
+    /// Adds a launch that works on a buffer.
+    fn add(&self, graph: &Graph, number: usize, x: &Buffer<f32>, len: usize, promises: bool) {
+        let (program, by) = (number % self.programs.len(), number as f32 * 0.25 + 1.0);
+        let kernel = self.kernel(program, if program < 3 && number.is_multiple_of(3) { "g" } else { "f" });
+        let node = graph.kernel(&kernel).read_write(x).range(len);
+        let node = if promises { node.elementwise(0, 4) } else { node };
+        let pair = Pair { a: by, b: number as i32 };
+        let swapped = [number as i32, by.to_bits() as i32];
+        // SAFETY: a work-item touches its own element.
+        unsafe {
+            match (kernel.name(), program) {
+                ("g", _) => node.arg(number as u32).add(),
+                (_, 0 | 2) => node.arg(pair).arg(by).add(),
+                (_, 1) => node.arg(swapped).arg(number as i32).add(),
+                _ => node.arg(by).add(),
+            }
+        }
+        .unwrap();
+    }
+
+    fn run(&self, executable: &Executable, x: &Buffer<f32>) -> Vec<u32> {
+        let data: Vec<f32> = (0..x.len()).map(|at| (at % 1000) as f32 * 0.37).collect();
+        self.bench.queue.enqueue_write_buffer(x, 0, &data, &[]).unwrap();
+        for _ in 0..2 {
+            executable.submit(&self.bench.queue).unwrap().wait_for(LONG).unwrap();
+        }
+        self.bench.content(&x.cast().unwrap())
+    }
+
+    /// Compares a graph that is fused with the same one that is not.
+    fn compare(&self, graph: &Graph, x: &Buffer<f32>) -> Report {
+        let plain = graph.finalize(Finalize::new().fuse(Fuse::Off)).unwrap();
+        let fused = graph.finalize(Finalize::new().fuse(Fuse::Now)).unwrap();
+        let expected = self.run(&plain, x);
+        assert_eq!(self.run(&fused, x), expected, "{}", fused.report());
+        fused.report()
+    }
+}
+
+/// Rusticl crashes on some functions that ask for ids and are written again, so such kernels are not fused there.
+fn fuses_helpers(bench: &Bench) -> bool {
+    bench.queue.device().caps().platform != "rusticl"
+}
+
+#[test]
+fn launches_of_several_programs_are_one() {
+    let field = Field::new();
+    let (graph, x) = (field.bench.graph(), Buffer::<f32>::new(&field.bench.queue, LEN).unwrap());
+    let numbers: Vec<usize> = (0..24).filter(|number| fuses_helpers(&field.bench) || number % 3 > 0).collect();
+    numbers.iter().for_each(|number| field.add(&graph, *number, &x, LEN, false));
+    let report = field.compare(&graph, &x);
+    assert_eq!(report.fused.len(), 1, "{report}");
+    assert_eq!(report.fused[0].nodes.len(), numbers.len(), "{report}");
+}
+
+/// Rule Z4
+#[test]
+fn work_items_do_their_parts_of_several_programs() {
+    let field = Field::new();
+    let len = LONG_LEN;
+    let (graph, x) = (field.bench.graph(), Buffer::<f32>::new(&field.bench.queue, len).unwrap());
+    let numbers: Vec<usize> = (0..16).filter(|number| fuses_helpers(&field.bench) || number % 3 > 0).collect();
+    numbers.iter().for_each(|number| field.add(&graph, *number, &x, len, true));
+    let report = field.compare(&graph, &x);
+    assert_eq!(report.fused.iter().map(|of| of.nodes.len()).sum::<usize>(), numbers.len(), "{report}");
+    assert_eq!(report.fused.len(), 1, "{report}");
+}
+
+/// Rule Z5: arguments of launches of several programs change by updates.
+#[test]
+fn arguments_of_several_programs_are_updated() {
+    let field = Field::new();
+    let [x, y] = [(); 2].map(|()| Buffer::<f32>::new(&field.bench.queue, LEN).unwrap());
+    let graph = |x: &Buffer<f32>, add: usize| {
+        let graph = field.bench.graph();
+        (0..12).filter(|number| number % 3 > 0).for_each(|number| field.add(&graph, number * add, x, LEN, false));
+        graph
+    };
+    let fused = graph(&x, 1).finalize(Finalize::new().fuse(Fuse::Now).updatable()).unwrap();
+    assert_eq!(fused.report().fused.len(), 1, "{}", fused.report());
+    for (of, add) in [(&y, 1), (&x, 5), (&y, 13)] {
+        let other = graph(of, add);
+        fused.update_from(&other).unwrap();
+        let expected = field.run(&other.finalize(Finalize::new().fuse(Fuse::Off)).unwrap(), of);
+        assert_eq!(field.run(&fused, of), expected);
+    }
+}
+
+/// Rule Z2: programs whose texts cannot be one keep their launches apart, and each of them has its own.
+#[test]
+fn programs_of_other_dialects_stay_apart() {
+    let field = Field::new();
+    let x = Buffer::<f32>::new(&field.bench.queue, LEN).unwrap();
+    let source = |body: &str| format!("{body}\nkernel void f(global float *x) {{ x[get_global_id(0)] += 0.1f * N; }}");
+    let plain = || (source("#define N 1"), "-cl-std=CL1.2");
+    let others = [
+        // Options, and pragmas for all of a text, are for all that follows.
+        (source("#define N 2"), "-cl-std=CL1.2 -cl-mad-enable"),
+        (source("#pragma OPENCL FP_CONTRACT OFF\n#define N 2"), "-cl-std=CL1.2"),
+        (source("#define N 2\nvoid h(void);\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable"), "-cl-std=CL1.2"),
+        // A name that the preprocessor asks for too.
+        (source("#define N 2\n#ifdef h\n#define N 3\n#endif\nvoid h(void) {}"), "-cl-std=CL1.2"),
+        // A function that OpenCL C has too: what a call means depends on all of that name.
+        (source("#define N 2\nfloat __attribute__((overloadable)) fma(uint a) { return a; }"), "-cl-std=CL1.2"),
+        (source("#define N 2\nconstant int counted = __COUNTER__;"), "-cl-std=CL1.2"),
+    ];
+    let built = |(source, options): &(String, &str)| {
+        ProgramBuilder::new(&field.bench.queue).options(options).source(source).unwrap().kernel("f").unwrap()
+    };
+    for other in others {
+        let kernels = [built(&plain()), built(&other)];
+        let graph = field.bench.graph();
+        for kernel in [0, 0, 1, 1, 0, 1, 1] {
+            // SAFETY: a work-item touches its own element.
+            unsafe { graph.kernel(&kernels[kernel]).read_write(&x).range(LEN).add() }.unwrap();
+        }
+        let report = field.compare(&graph, &x);
+        let nodes: Vec<&[usize]> = report.fused.iter().map(|of| of.nodes.as_slice()).collect();
+        assert_eq!(nodes, [&[0, 1][..], &[2, 3], &[5, 6]], "{}\n{report}", other.0);
+        assert!(matches!(report.not_fused[..], [ref of] if of.node == 4 && of.why == WhyNotFused::Alone), "{report}");
+    }
+}
+
+/// Rule Z2: where the compiler does not build the text of several programs, each has its own.
+#[test]
+fn a_program_that_is_not_built_with_others_keeps_only_its_own_launches() {
+    let field = Field::new();
+    let x = Buffer::<f32>::new(&field.bench.queue, LEN).unwrap();
+    // Braces do not hold the arguments of a macro together.
+    let odd = "kernel void f(global float *x) { x[get_global_id((uint2){0, 1}.x)] += 1; }";
+    let plain = "kernel void f(global float *x) { x[get_global_id(0)] += 10; }";
+    let kernels = [odd, plain].map(|source| {
+        let program = ProgramBuilder::new(&field.bench.queue).options(standard(&field.bench)).source(source);
+        program.unwrap().kernel("f").unwrap()
+    });
+    let graph = field.bench.graph();
+    for kernel in [0, 0, 1, 1, 1] {
+        // SAFETY: a work-item touches its own element.
+        unsafe { graph.kernel(&kernels[kernel]).read_write(&x).range(LEN).add() }.unwrap();
+    }
+    let report = field.compare(&graph, &x);
+    assert_eq!(report.fused.iter().map(|of| of.nodes.as_slice()).collect::<Vec<_>>(), [&[2, 3, 4]], "{report}");
+    assert_eq!(report.not_fused.iter().map(|of| of.node).collect::<Vec<_>>(), [0, 1], "{report}");
+}
+
+/// Many programs are some texts, each of a bounded number of them; programs of one text are one.
+#[test]
+fn many_programs_are_a_few_texts() {
+    let field = Field::new();
+    let (graph, x) = (field.bench.graph(), Buffer::<f32>::new(&field.bench.queue, LEN).unwrap());
+    let mut sources: Vec<String> = Vec::new();
+    for number in 0..70 {
+        let mut source = String::new();
+        writeln!(source, "float own(float x) {{ return x * 0.5f + {number}; }}").unwrap();
+        writeln!(source, "kernel void f(global float *x) {{ size_t i = get_global_id(0); x[i] = own(x[i]); }}")
+            .unwrap();
+        sources.push(source);
+    }
+    for source in sources.iter().chain(&sources[64..]) {
+        let program = ProgramBuilder::new(&field.bench.queue).source(source).unwrap();
+        // SAFETY: a work-item touches its own element.
+        unsafe { graph.kernel(&program.kernel("f").unwrap()).read_write(&x).range(LEN).add() }.unwrap();
+    }
+    let report = field.compare(&graph, &x);
+    let counts: Vec<usize> = report.fused.iter().map(|of| of.nodes.len()).collect();
+    assert_eq!(counts, [32, 32, 12], "{report}");
+}
