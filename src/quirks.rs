@@ -278,6 +278,12 @@ pub(crate) fn waiting_items_in_fused_kernels(caps: &Caps) -> Option<usize> {
     }
 }
 
+/// NVIDIA (580, on an H200): a kernel whose source requires no work-group is said to take 256 work-items in one (CL_KERNEL_WORK_GROUP_SIZE), and
+/// takes as many as the device does and its registers allow. The compiler leaves enough registers only for sizes that the source requires.
+pub(crate) fn understates_work_groups(caps: &Caps) -> bool {
+    caps.platform == "NVIDIA CUDA"
+}
+
 /// PoCL on a CPU (7.1): in a work-group of one work-item, what stands before a loop of a kernel is run twice if another kernel calls that
 /// one under a condition.
 pub(crate) fn repeats_what_is_before_loops(caps: &Caps) -> bool {

@@ -432,6 +432,32 @@ fn more_work_groups_than_the_driver_counts_are_refused() {
     add([most / 2, 6, 0].into(), [1, 1, 1_usize].into()).unwrap();
 }
 
+/// What a driver takes by hand it takes in a graph: NVIDIA's (580) takes more work-items in a group than it says.
+#[test]
+fn work_groups_that_the_driver_takes_are_taken() {
+    let bench = Bench::new();
+    let (plain, kernel) = (common::plain_queue(&bench.queue), bench.kernel("stir"));
+    let object = kernel.to_opencl3().unwrap();
+    let most = bench.queue.device().caps().max_work_group_size;
+    let memory = bench.buffer(&vec![0; most]);
+    // SAFETY: the memory is the kernel's argument.
+    unsafe { object.set_arg(0, &memory.raw()) }.unwrap();
+    for items in (0..=most.ilog2()).map(|power| 1 << power) {
+        // SAFETY: each work-item touches its own element.
+        let by_hand = unsafe {
+            let (null, size) = (std::ptr::null(), &raw const items);
+            plain.enqueue_nd_range_kernel(object.get(), 1, null, size, size, &[])
+        };
+        let graph = bench.graph();
+        // SAFETY: as above.
+        let in_graph = unsafe { graph.kernel(&kernel).read_write(&memory).range(items).work_group(items).add() };
+        assert_eq!(in_graph.is_ok(), by_hand.is_ok(), "{items} of {most}: {by_hand:?}");
+        if in_graph.is_ok() {
+            graph.finalize(Finalize::new()).unwrap().submit(&bench.queue).unwrap().wait().unwrap();
+        }
+    }
+}
+
 #[test]
 fn objects_of_another_context_are_refused() {
     let (bench, other) = (Bench::new(), elsewhere());

@@ -157,6 +157,8 @@ pub(crate) struct FusedKernel {
     pub(crate) launches: Vec<FusedLaunch>,
     /// Where each lane but the last ends. Launches of different lanes may run at the same time.
     pub(crate) lane_ends: Vec<usize>,
+    /// The work-group with which it is launched, if its source has to say so.
+    pub(crate) group: Option<[usize; 3]>,
     /// Whether it does them again as long as a condition in memory is not zero. Then it has three more parameters: its state, the memory
     /// of the condition, and the condition's index.
     pub(crate) turns: bool,
@@ -349,13 +351,11 @@ fn write_kernel(
     (functions, types): (&Functions<'_>, &Types<'_>),
 ) {
     let form = dialect.form;
-    let (size, others) = match form {
-        Form::OneItem => {
-            (format!("__attribute__((reqd_work_group_size({ONE_ITEM}, 1, 1))) "), " || get_local_id(0) != 0")
-        }
-        Form::OneGroup => (String::new(), ""),
+    let others = match form {
+        Form::OneItem => " || get_local_id(0) != 0",
+        Form::OneGroup => "",
     };
-    write_begin(all, (number, kernel), (&size, others), types);
+    write_begin(all, (number, kernel), others, types);
     let used: BTreeSet<&Callee> = kernel.launches.iter().map(|launch| &launch.kernel).collect();
     used.iter()
         .filter_map(|name| functions.get_key_value(name))
@@ -436,13 +436,8 @@ fn write_look(all: &mut String, form: Form, into: &str, or: &str) {
     };
 }
 
-/// Writes the begin of a fused kernel, with its attribute and which work-items have nothing to do.
-fn write_begin(
-    all: &mut String,
-    (number, kernel): (usize, &FusedKernel),
-    (attribute, others): (&str, &str),
-    types: &Types<'_>,
-) {
+/// Writes the begin of a fused kernel, and which work-items have nothing to do.
+fn write_begin(all: &mut String, (number, kernel): (usize, &FusedKernel), others: &str, types: &Types<'_>) {
     let param = |(at, param): (usize, &FusedParam)| match param {
         FusedParam::Memory => format!("global void *clgraph_fuse_a{at}"),
         // With a type: NVIDIA's driver (580) gives a kernel no memory whose local arguments are all `local void *`.
@@ -457,7 +452,8 @@ fn write_begin(
         params.push("volatile global const uint *clgraph_fuse_condition".to_owned());
         params.push("const ulong clgraph_fuse_at".to_owned());
     }
-    let _ = writeln!(all, "kernel {attribute}void {}({}) {{", name(number), params.join(", "));
+    let group = kernel.group.map(|[x, y, z]| format!("__attribute__((reqd_work_group_size({x}, {y}, {z}))) "));
+    let _ = writeln!(all, "kernel {}void {}({}) {{", group.unwrap_or_default(), name(number), params.join(", "));
     // For a first launch that has nothing to do: drivers compile a kernel when it is first enqueued.
     let _ = writeln!(all, "    if (clgraph_fuse_go == 0{others}) return;");
     for at in (0..kernel.params.len()).filter(|at| kernel.params[*at] == FusedParam::Local) {

@@ -227,6 +227,7 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
         ],
         launches: vec![launch("add", &[0, 1], 1, line), launch("add", &[0, 2], 2, line)],
         lane_ends: Vec::new(),
+        group: Some([2, 1, 1]),
         turns: false,
     };
     let written = |form| {
@@ -266,7 +267,7 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
             for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0; clgraph_fuse_v += (uint)get_local_size(0))
                 clgraph_fuse_item_add(to, by, clgraph_fuse_o0 + clgraph_fuse_v, 0, 0, RANGE);
         }
-        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, float clgraph_fuse_a2, const uint clgraph_fuse_a3, const uint clgraph_fuse_go) {
+        kernel __attribute__((reqd_work_group_size(2, 1, 1))) void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, float clgraph_fuse_a2, const uint clgraph_fuse_a3, const uint clgraph_fuse_go) {
             if (clgraph_fuse_go == 0) return;
             clgraph_fuse_run1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
             barrier(CLK_GLOBAL_MEM_FENCE);
@@ -391,7 +392,7 @@ fn repeating() -> (&'static str, FusedKernel) {
     }
     launches.push(launch("g", &[0], 2, line(12)));
     launches.extend((0..12).map(|turn| launch("f", &[turn % 2, 1 - turn % 2, 6], 1, line(12))));
-    (text, FusedKernel { params, launches, lane_ends: Vec::new(), turns: false })
+    (text, FusedKernel { params, launches, lane_ends: Vec::new(), group: None, turns: false })
 }
 
 #[test]
@@ -433,7 +434,7 @@ fn launches_that_come_again_are_loops() {
             for (uint clgraph_fuse_x = clgraph_fuse_b0; clgraph_fuse_x < clgraph_fuse_b0 + clgraph_fuse_n0; ++clgraph_fuse_x)
                 clgraph_fuse_item_g(t, clgraph_fuse_x, 0, 0, RANGE);
         }
-        kernel __attribute__((reqd_work_group_size(2, 1, 1))) void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, global void *clgraph_fuse_a2, global void *clgraph_fuse_a3, global void *clgraph_fuse_a4, global void *clgraph_fuse_a5, clgraph_fuse_type0 clgraph_fuse_a6, clgraph_fuse_type0 clgraph_fuse_a7, clgraph_fuse_type0 clgraph_fuse_a8, clgraph_fuse_type0 clgraph_fuse_a9, clgraph_fuse_type0 clgraph_fuse_a10, const uint clgraph_fuse_a11, const uint clgraph_fuse_a12, const uint clgraph_fuse_go) {
+        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, global void *clgraph_fuse_a2, global void *clgraph_fuse_a3, global void *clgraph_fuse_a4, global void *clgraph_fuse_a5, clgraph_fuse_type0 clgraph_fuse_a6, clgraph_fuse_type0 clgraph_fuse_a7, clgraph_fuse_type0 clgraph_fuse_a8, clgraph_fuse_type0 clgraph_fuse_a9, clgraph_fuse_type0 clgraph_fuse_a10, const uint clgraph_fuse_a11, const uint clgraph_fuse_a12, const uint clgraph_fuse_go) {
             if (clgraph_fuse_go == 0 || get_local_id(0) != 0) return;
             global void *clgraph_fuse_t0[6] = {clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_a2, clgraph_fuse_a3, clgraph_fuse_a4, clgraph_fuse_a5};
             clgraph_fuse_type0 clgraph_fuse_t1[5] = {clgraph_fuse_a6, clgraph_fuse_a7, clgraph_fuse_a8, clgraph_fuse_a9, clgraph_fuse_a10};
@@ -515,7 +516,7 @@ fn own_words_cannot_be_macros() {
         let own = [launch(FILL, &[0, 1], 1, range), launch(COPY, &[0, 0, 1], 1, range)];
         let launches = [launch("f", &[0], 1, range), launch("f", &[0], 3, range)].into_iter().chain(own).collect();
         let params = vec![FusedParam::Memory, FusedParam::Value(ValueType::Plain("uint".to_owned()), 4)];
-        let turns = FusedKernel { params, launches, lane_ends: Vec::new(), turns: true };
+        let turns = FusedKernel { params, launches, lane_ends: Vec::new(), group: None, turns: true };
         let lanes = FusedKernel { lane_ends: vec![1, 3], turns: false, ..turns.clone() };
         let all = fused(
             &Unit::alone(text, &read(text)),
@@ -559,7 +560,7 @@ fn work_items_on_their_own_are_straight_lines() {
     let params = vec![FusedParam::Memory, FusedParam::Memory, FusedParam::Value(ValueType::Plain("int".to_owned()), 4)];
     let launches =
         vec![launch("f", &[0, 1, 2], 1, range), launch("none", &[], 1, range), launch("f", &[1, 0, 2], 1, range)];
-    let kernel = FusedKernel { params, launches, lane_ends: Vec::new(), turns: false };
+    let kernel = FusedKernel { params, launches, lane_ends: Vec::new(), group: None, turns: false };
     let all = each_item(&Unit::alone(text, &read(text)), std::slice::from_ref(&kernel), false);
     expect![[r#"
         __attribute__((always_inline)) void clgraph_fuse_item_f(global const int * s , global int * t , int by) { t[get_global_id(0)] = s[0] + by; }

@@ -28,6 +28,7 @@ use crate::command::Arg;
 use crate::device_global::Declared;
 use crate::error::{DriverError, ProgramError, Result, SetupError};
 use crate::ffi::core::Core;
+use crate::quirks;
 
 /// A kernel function of a program. Clones are cheap.
 ///
@@ -537,15 +538,19 @@ fn read_facts(
 ) -> Result<DeviceFacts, DriverError> {
     const CALL: &str = "clGetKernelWorkGroupInfo";
     let (raw, id) = (kernel.raw(), device.raw());
-    let max_work_group =
-        info::value::<usize>(CALL, ask!(core, clGetKernelWorkGroupInfo, raw, id, CL_KERNEL_WORK_GROUP_SIZE))?;
+    let said = info::value::<usize>(CALL, ask!(core, clGetKernelWorkGroupInfo, raw, id, CL_KERNEL_WORK_GROUP_SIZE))?;
     let required = info::value::<[usize; 3]>(
         CALL,
         ask!(core, clGetKernelWorkGroupInfo, raw, id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE),
     )?;
+    let required_work_group = (required != [0; 3]).then_some(required);
+    let max_work_group = match required_work_group {
+        None if quirks::understates_work_groups(device.caps()) => device.caps().max_work_group_size,
+        _ => said,
+    };
     Ok(DeviceFacts {
         max_work_group,
-        required_work_group: (required != [0; 3]).then_some(required),
+        required_work_group,
         local_memory: info::value::<u64>(
             CALL,
             ask!(core, clGetKernelWorkGroupInfo, raw, id, CL_KERNEL_LOCAL_MEM_SIZE),

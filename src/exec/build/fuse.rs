@@ -495,7 +495,10 @@ impl<'a> Fusing<'a> {
         let (params, launches) = (chain.needs.iter().map(param).collect(), launches.collect());
         let turns = self.turning.contains_key(&chain.flow());
         let lane_ends = if self.lanes(chain) > 1 { chain.lane_ends.clone() } else { Vec::new() };
-        FusedKernel { params, launches, lane_ends, turns }
+        let is_one_item = self.form == Form::OneItem && !chain.each_item;
+        let is_stated = is_one_item || quirks::understates_work_groups(self.device.caps());
+        let group = self.group(chain).filter(|_| is_stated);
+        FusedKernel { params, launches, lane_ends, group, turns }
     }
 
     /// Returns how many lanes of a chain run side by side. The lanes of a loop's body would have to wait for each other.
@@ -508,26 +511,40 @@ impl<'a> Fusing<'a> {
         chain.launches.iter().find_map(|node| self.pieces[node].waiting.as_ref()).map(|waiting| waiting.group)
     }
 
-    /// Returns how the fused kernel of a chain is launched. None if the driver takes fewer work-items in a work-group than it has.
-    fn launch(&self, chain: &Chain, kernel: Kernel) -> Option<FusedChain> {
+    /// Returns the work-group of a fused kernel, if the driver does not choose it.
+    fn group(&self, chain: &Chain) -> Option<[usize; 3]> {
         if chain.each_item {
             let Command::Kernel { grid, .. } = self.tables.ir.command(chain.launches[0]) else { return None };
-            let most = kernel.facts(self.device).map_or(1, |facts| facts.max_work_group);
-            let fits = grid.local.is_none_or(|local| local.iter().product::<usize>() <= most);
-            return fits.then(|| FusedChain { kernel, grid: *grid, label: "".into(), turns: None });
+            return grid.local;
         }
         let items = match self.form {
             Form::OneItem => ONE_ITEM,
-            Form::OneGroup => {
+            Form::OneGroup => self.group_of(chain).unwrap_or_else(|| {
                 let all = chain.launches.iter().filter_map(|node| self.described(*node));
                 let items = all.map(|(.., [_, global, _])| global.iter().product::<usize>());
-                let facts = kernel.facts(self.device);
-                let most = facts.map_or(1, |facts| facts.max_work_group).max(1);
-                match self.group_of(chain) {
-                    Some(group) => (group <= most).then_some(group)?,
-                    None => items.max().unwrap_or(1).next_power_of_two().min(most),
-                }
-            }
+                items.max().unwrap_or(1).next_power_of_two().min(self.device.caps().max_work_group_size.max(1))
+            }),
+        };
+        Some([items, 1, 1])
+    }
+
+    /// Returns how the fused kernel of a chain is launched. None if the driver takes fewer work-items in a work-group than it has.
+    fn launch(&self, chain: &Chain, kernel: Kernel) -> Option<FusedChain> {
+        let facts = kernel.facts(self.device);
+        let most = facts.map_or(1, |facts| facts.max_work_group).max(1);
+        let local = self.group(chain);
+        let fits = local.is_none_or(|local| local.iter().product::<usize>() <= most);
+        if chain.each_item {
+            let Command::Kernel { grid, .. } = self.tables.ir.command(chain.launches[0]) else { return None };
+            return fits.then(|| FusedChain { kernel, grid: *grid, label: "".into(), turns: None });
+        }
+        // Fewer work-items share a launch too, if they do not wait for each other.
+        let is_free = self.form == Form::OneGroup && self.group_of(chain).is_none();
+        let is_free = is_free && facts.is_none_or(|facts| facts.required_work_group.is_none());
+        let items = match local {
+            Some([items, ..]) if fits => items,
+            Some(_) if is_free => most,
+            _ => return None,
         };
         let lanes = self.lanes(chain);
         let grid = Grid { dims: 1, offset: [0; 3], global: [lanes * items, 1, 1], local: Some([items, 1, 1]) };

@@ -244,9 +244,12 @@ impl Form {
             let laid = &plan.layout.chains[chain as usize];
             let Some(grid) = holds(laid, main)? else { continue };
             let Command::Kernel { kernel, .. } = to.ir.command(laid.node) else { continue };
-            let most = to.kernels[kernel.index()].facts(&exec.device).map_or(1, |facts| facts.max_work_group);
-            if grid.local.is_some_and(|local| local.iter().product::<usize>() > most) {
-                let change = "its work-group to a larger one than its fused kernel takes";
+            let facts = to.kernels[kernel.index()].facts(&exec.device);
+            let most = facts.map_or(1, |facts| facts.max_work_group);
+            let required = facts.and_then(|facts| facts.required_work_group);
+            let is_too_large = grid.local.is_some_and(|local| local.iter().product::<usize>() > most);
+            if is_too_large || required.is_some_and(|required| grid.local != Some(required)) {
+                let change = "its work-group to one that its fused kernel does not take";
                 return Err(Unfit::new(laid.launches[0].node, change));
             }
             if let Some(of) = to.tables.ir.grid_mut(laid.node) {

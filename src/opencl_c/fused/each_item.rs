@@ -64,7 +64,7 @@ pub(crate) fn each_item(units: &[Unit<'_>], kernels: &[FusedKernel], in_range: b
             }
             _ => String::new(),
         };
-        write_begin(&mut all, (number, kernel), ("", &others), &types);
+        write_begin(&mut all, (number, kernel), &others, &types);
         for launch in &kernel.launches {
             let args: Vec<String> = launch.args.iter().map(arg).collect();
             let _ = writeln!(all, "    clgraph_fuse_item_{}({});", launch.kernel, args.join(", "));

@@ -108,7 +108,8 @@ fn unrolled_loops_are_the_launches() {
         let lanes = if all.is_empty() || rng.bool() { 0 } else { rng.usize(..4) };
         let lane_ends: BTreeSet<usize> = (0..lanes).map(|_| rng.usize(..all.len())).filter(|end| *end > 0).collect();
         let lane_ends: Vec<usize> = lane_ends.into_iter().collect();
-        let kernel = FusedKernel { params: params(rng.usize(1..600)), launches: all, lane_ends, turns: false };
+        let kernel =
+            FusedKernel { params: params(rng.usize(1..600)), launches: all, lane_ends, group: None, turns: false };
         let rolled = check(&kernel);
         // Each lane has its own launches.
         let of_lane = |lane: &Lane| -> usize {
@@ -134,6 +135,7 @@ fn chain(count: usize, launch: impl Fn(usize) -> FusedLaunch) -> Rolled {
         params: params(4),
         launches: (0..count).map(launch).collect(),
         lane_ends: Vec::new(),
+        group: None,
         turns: false,
     })
 }
@@ -175,7 +177,7 @@ fn what_has_no_room_in_tables_is_written_as_it_is() {
     let mut rng = Rng::with_seed(1);
     let values: Vec<usize> = (0..1000).map(|_| rng.usize(..VALUES)).collect();
     let launches = values.iter().map(|value| launch(0, [0, 1], *value, 0)).collect();
-    let found = check(&FusedKernel { params: params(128), launches, lane_ends: Vec::new(), turns: false });
+    let found = check(&FusedKernel { params: params(128), launches, lane_ends: Vec::new(), group: None, turns: false });
     assert_eq!(found.tables[0].entries.len(), (16 << 10) / 128);
     assert!(found.parts().count() > 500);
 }
@@ -191,7 +193,7 @@ fn long_chains_take_little_time() {
         random(&mut rng, 1_000),
     ];
     for launches in launches {
-        let kernel = FusedKernel { params: params(8), launches, lane_ends: Vec::new(), turns: false };
+        let kernel = FusedKernel { params: params(8), launches, lane_ends: Vec::new(), group: None, turns: false };
         let start = Instant::now();
         rolled(&kernel);
         assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
