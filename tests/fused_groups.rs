@@ -287,6 +287,43 @@ fn kernels_that_wait_are_fused() {
     assert_eq!((differing, report.fused.len()), (Vec::new(), 0), "{report}");
 }
 
+/// Rule Z2: what a fused kernel's local memory is more than that of its launches is counted, or the driver would refuse it.
+#[test]
+fn many_local_variables_have_room() {
+    let field = Field::new();
+    let device = field.bench.queue.device();
+    // All but what is left for tables, in one array, and words that need a few bytes each but for where they begin.
+    let (words, all) = (200, device.caps().local_memory.min(1 << 18) as usize - (20 << 10));
+    let join = |of: &dyn Fn(usize) -> String, by: &str| (0..words).map(of).collect::<Vec<_>>().join(by);
+    let source = format!(
+        "kernel void f(global float *to, global const float *from) {{
+            local float tile[{}]; {};
+            const uint me = get_local_id(0);
+            tile[me] = from[get_global_id(0)]; if (me == 0) {{ {}; }}
+            barrier(CLK_LOCAL_MEM_FENCE);
+            to[get_global_id(0)] = tile[15 - me] + {};
+        }}",
+        all / 4 - words,
+        join(&|at| format!("local float v{at}"), "; "),
+        join(&|at| format!("v{at} = from[{at}]"), "; "),
+        join(&|at| format!("v{at}"), " + "),
+    );
+    let kernel = field.program(&source).kernel("f").unwrap();
+    let graph = field.bench.graph();
+    for _ in 0..3 {
+        let launch = graph.kernel(&kernel).read_write(&field.buffers[0]).read(&field.buffers[1]);
+        // SAFETY: work-items write their own elements, inside the buffers.
+        unsafe { launch.range(64).work_group(16).add() }.unwrap();
+    }
+    let [plain, fused] = [Fuse::Off, Fuse::Now].map(|fuse| {
+        let executable = graph.finalize(Finalize::new().fuse(fuse)).unwrap();
+        field.start();
+        executable.submit(&field.bench.queue).unwrap().wait_for(LONG).unwrap();
+        field.bits()
+    });
+    assert_eq!(fused, plain);
+}
+
 /// Rule Z5: what changes of local memory and work-groups is followed, or ends the fused form.
 #[test]
 fn updates_of_kernels_that_wait_do_what_they_do_otherwise() {

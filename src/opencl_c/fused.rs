@@ -82,6 +82,7 @@ use self::unit::{Types, of_values};
 use super::source::{KernelText, LocalText};
 
 pub(crate) use self::each_item::each_item;
+pub(crate) use self::group::LOCAL_ALIGNMENT;
 pub(crate) use self::unit::{Callee, Unit, ValueType};
 
 /// How a fused kernel runs the work-items of its launches.

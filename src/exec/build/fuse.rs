@@ -26,7 +26,8 @@ use crate::ir::flows::Flows;
 use crate::ir::{ById, NodeId, ViewId};
 use crate::lower::{self, Chain, Chains, EachItem, Need, Piece, Pointer, Uses, Waiting};
 use crate::opencl_c::fused::{
-    Callee, Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, ONE_ITEM, TURNS_WORDS, ValueType, Way,
+    Callee, Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, LOCAL_ALIGNMENT, ONE_ITEM, TURNS_WORDS,
+    ValueType, Way,
 };
 use crate::opencl_c::source::ParamKind;
 use crate::quirks;
@@ -362,9 +363,12 @@ impl<'a> Fusing<'a> {
             is_better: items > most_in_turn(self.form),
         });
         let turns = self.turning.contains_key(&self.flows.of(node));
+        // A fused kernel leaves room before each local variable.
+        let beside = item.text.locals().len() * LOCAL_ALIGNMENT;
+        let own_local = kernel.facts(self.device).map_or(usize::MAX, |facts| facts.local_memory as usize + beside);
         let waiting = grid.local.filter(|_| item.is_group).map(|local| Waiting {
             group: local.iter().product(),
-            own_local: kernel.facts(self.device).map_or(usize::MAX, |facts| facts.local_memory as usize),
+            own_local,
             most_local: (self.device.caps().local_memory as usize).saturating_sub(TABLES),
         });
         let program = self.programs.group(program);

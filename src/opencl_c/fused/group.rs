@@ -79,11 +79,16 @@ pub(super) fn write_types(all: &mut String, callee: &Callee, locals: &[LocalText
     }
 }
 
+/// What the address of each local variable of a fused kernel is a multiple of.
+pub(crate) const LOCAL_ALIGNMENT: usize = 128;
+
 /// Declares the local variables of a kernel in a fused kernel. They begin where they would in a kernel of their own.
 pub(super) fn declare(all: &mut String, callee: &Callee, locals: &[LocalText]) {
     for name in locals.iter().map(|local| own_name(callee, local)) {
-        let _ =
-            writeln!(all, "    local clgraph_fuse_type{name} clgraph_fuse_local{name} __attribute__((aligned(128)));");
+        let _ = writeln!(
+            all,
+            "    local clgraph_fuse_type{name} clgraph_fuse_local{name} __attribute__((aligned({LOCAL_ALIGNMENT})));"
+        );
     }
 }
 
