@@ -287,6 +287,46 @@ fn kernels_that_wait_are_fused() {
     assert_eq!((differing, report.fused.len()), (Vec::new(), 0), "{report}");
 }
 
+/// Rule Z3: a kernel that a fused one cannot have does not keep others from being fused.
+#[test]
+fn a_local_variable_with_the_name_of_a_member_keeps_its_kernel_alone() {
+    let field = Field::new();
+    let source = "
+        kernel void own(global float *to, global const float *from) {
+            local float x[16];
+            const uint me = get_local_id(0);
+            float4 v = (float4)(from[get_global_id(0)]);
+            x[me] = v.y;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            to[get_global_id(0)] = x[15 - me] + v.x;
+        }
+        kernel void other(global float *to, global const float *from) {
+            local float y[16];
+            const uint me = get_local_id(0);
+            y[me] = from[get_global_id(0)];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            to[get_global_id(0)] += y[15 - me];
+        }";
+    let program = field.program(source);
+    let graph = field.bench.graph();
+    for name in ["own", "other", "other", "other"] {
+        let kernel = program.kernel(name).unwrap();
+        let launch = graph.kernel(&kernel).read_write(&field.buffers[0]).read(&field.buffers[1]);
+        // SAFETY: work-items write their own elements, inside the buffers.
+        unsafe { launch.range(64).work_group(16).add() }.unwrap();
+    }
+    let [plain, fused] = [Fuse::Off, Fuse::Now].map(|fuse| {
+        let executable = graph.finalize(Finalize::new().fuse(fuse)).unwrap();
+        field.start();
+        executable.submit(&field.bench.queue).unwrap().wait_for(LONG).unwrap();
+        let (fuses, report) = (fuse == Fuse::Now && field.has_groups(), executable.report());
+        let fused: Vec<_> = report.fused.iter().map(|of| of.nodes.clone()).collect();
+        assert_eq!(fused, if fuses { vec![vec![1, 2, 3]] } else { Vec::new() }, "{report}");
+        field.bits()
+    });
+    assert_eq!(fused, plain);
+}
+
 /// Rule Z2: what a fused kernel's local memory is more than that of its launches is counted, or the driver would refuse it.
 #[test]
 fn many_local_variables_have_room() {

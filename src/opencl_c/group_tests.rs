@@ -32,7 +32,7 @@ fn local_variables_are_read_or_refused() {
         (of("barrier(CLK_GLOBAL_MEM_FENCE);"), vec![]),
         // Their names are macros for the very variables.
         (of("local float t[N]; a[0] = sizeof(t) + (long)&t + (long)&(t);"), vec![one("float", "t", "[ N ] ")]),
-        (of("local int t; { int t; t = 1; } int u, v = u * t;"), vec![one("int", "t", "")]),
+        (of("local int t; int u, v = u * t; s t2; { s t; }"), vec![one("int", "t", "")]),
         (of("a[0] = s.t; local int t; t = 1;"), vec![one("int", "t", "")]),
         (of("local float t[N - -1];"), vec![one("float", "t", "[ N - - 1 ] ")]),
         (
@@ -73,6 +73,10 @@ fn local_variables_are_read_or_refused() {
         // What it is where its name is a macro.
         (of("a[0] = t[1]; local float t[2];"), local("t")),
         (of("a[0] = M; local float N2[2];").replace("kernel", "#define M N2\nkernel"), local("N2")),
+        (of("local int x; float4 v; x = 1; a[0] = v.x;"), local("x")),
+        (of("local int x; private struct s *p; x = p->x;"), local("x")),
+        (of("local int t; { int t; t = 1; }"), local("t")),
+        (of("local int t; for (unsigned int t = 0; t < 2; t++) a[t] = 1;"), local("t")),
         (of("local int t; \n#ifdef t\na[0] = 1;\n#endif\n"), local("t")),
         (of("local int t; \n#if M\na[0] = 1;\n#endif\n").replace("kernel", "#define M t\nkernel"), local("t")),
         // Functions.

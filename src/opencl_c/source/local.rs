@@ -134,8 +134,9 @@ impl Reader<'_> {
         self.reached(word).iter().all(is_fine)
     }
 
-    /// Whether each use of a local variable means the same where its name is a macro: nothing else has the name before, and no condition
-    /// asks for it. Declarations of that name in inner blocks do not compile then.
+    /// Whether each use of a local variable means the same where its name is a macro: nothing else has the name before, no condition
+    /// asks for it, and it is no member's. Declarations of that name in inner blocks do not compile then; where a type says that there is
+    /// one, this returns false, so that other kernels are fused.
     fn is_plainly_used(&self, body: &[Token], local: &LocalText) -> bool {
         let name = local.name.as_str();
         body.iter().enumerate().all(|(at, token)| match token.kind {
@@ -147,6 +148,10 @@ impl Reader<'_> {
             TokenKind::Word if token.at.start < local.at.start => {
                 let word = &self.text[token.at.clone()];
                 self.has_member(body, at) || (word != name && !self.reached(word).contains(name))
+            }
+            TokenKind::Word if token.at.start >= local.at.end && &self.text[token.at.clone()] == name => {
+                let before = at.checked_sub(1).and_then(|before| self.word(&body[before]));
+                !self.has_member(body, at) && !before.is_some_and(is_type)
             }
             _ => true,
         })
