@@ -8,7 +8,7 @@ mod common;
 use std::fmt::Write;
 use std::time::Duration;
 
-use clgraph::{Buffer, Finalize, Fuse, FusingState, Graph, Kernel, Path, ProgramBuilder, Report};
+use clgraph::{Buffer, Finalize, Fuse, FusingState, Graph, Kernel, Path, ProgramBuilder, Report, WhyNotFused};
 use common::Bench;
 use fastrand::Rng;
 
@@ -285,6 +285,8 @@ fn kernels_that_wait_are_fused() {
     let many = Launch { groups: [1, 17], ..launch(1, [5, 3]) };
     let (differing, report) = field.differences(&vec![many; 4], Path::Auto, (&kernels, &shapes));
     assert_eq!((differing, report.fused.len()), (Vec::new(), 0), "{report}");
+    let why = WhyNotFused::WorkGroups { kernel: "sum".to_owned(), groups: 17, most: 16 };
+    assert!(!field.has_groups() || is_intel || report.not_fused.iter().all(|of| of.why == why), "{report}");
 }
 
 /// Rule Z3: a kernel that a fused one cannot have does not keep others from being fused.

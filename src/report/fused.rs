@@ -126,6 +126,15 @@ pub enum WhyNotFused {
         /// What they must be a multiple of.
         multiple: usize,
     },
+    /// Its work-items wait for each other, and it has more work-groups than one does in turn.
+    WorkGroups {
+        /// The kernel's name.
+        kernel: String,
+        /// How many work-groups it has.
+        groups: u64,
+        /// The most that one does.
+        most: u64,
+    },
     /// An argument is neither a value nor plain memory.
     Argument {
         /// The kernel's name.
@@ -170,6 +179,10 @@ impl fmt::Display for WhyNotFused {
             Self::WorkGroup { kernel, items, multiple } => write!(
                 f,
                 "the work-items of kernel `{kernel}` wait for each other in work-groups of {items}, which is no multiple of {multiple}"
+            ),
+            Self::WorkGroups { kernel, groups, most } => write!(
+                f,
+                "the work-items of kernel `{kernel}` wait for each other, and one work-group would do {groups} in turn: {most} at most"
             ),
             Self::Argument { kernel, argument } => {
                 write!(f, "argument {argument} of kernel `{kernel}` is neither a value nor plain memory")

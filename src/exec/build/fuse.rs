@@ -253,8 +253,9 @@ pub(in crate::exec) fn range_fits(
         if !group.is_multiple_of(multiple) {
             return Err(WhyNotFused::WorkGroup { kernel: kernel.to_owned(), items: group, multiple });
         }
-        if items > MOST_GROUPS.saturating_mul(group as u64) {
-            return Err(WhyNotFused::Size { items });
+        let (groups, most) = (items.div_ceil(group as u64), MOST_GROUPS);
+        if groups > most {
+            return Err(WhyNotFused::WorkGroups { kernel: kernel.to_owned(), groups, most });
         }
     }
     let (all, mut sizes) = (range(grid), [0; 9]);
