@@ -278,8 +278,8 @@ pub(crate) fn waiting_items_in_fused_kernels(caps: &Caps) -> Option<usize> {
     }
 }
 
-/// NVIDIA (580, on an H200): a kernel whose source requires no work-group is said to take 256 work-items in one (CL_KERNEL_WORK_GROUP_SIZE), and
-/// takes as many as the device does and its registers allow. The compiler leaves enough registers only for sizes that the source requires.
+/// NVIDIA (580, on an H200): a kernel is said to take 256 work-items in a work-group (CL_KERNEL_WORK_GROUP_SIZE), and takes as many as its source
+/// requires; if it requires none, as many as the device does and its registers allow.
 pub(crate) fn understates_work_groups(caps: &Caps) -> bool {
     caps.platform == "NVIDIA CUDA"
 }

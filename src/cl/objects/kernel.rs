@@ -545,8 +545,9 @@ fn read_facts(
     )?;
     let required_work_group = (required != [0; 3]).then_some(required);
     let max_work_group = match required_work_group {
-        None if quirks::understates_work_groups(device.caps()) => device.caps().max_work_group_size,
-        _ => said,
+        _ if !quirks::understates_work_groups(device.caps()) => said,
+        Some(required) => said.max(required.iter().product()),
+        None => device.caps().max_work_group_size,
     };
     Ok(DeviceFacts {
         max_work_group,
