@@ -240,6 +240,34 @@ fn a_program_that_is_not_built_with_others_keeps_only_its_own_launches() {
     assert_eq!(report.not_fused.iter().map(|of| of.node).collect::<Vec<_>>(), [0, 1], "{report}");
 }
 
+/// Rule Z2: the same where each chain is of one program.
+#[test]
+fn chains_of_one_program_are_built_where_the_text_of_several_is_not() {
+    let field = Field::new();
+    let x = Buffer::<f32>::new(&field.bench.queue, LEN).unwrap();
+    let kernels = ["1", "2"].map(|number| {
+        // Two types that no macro stands for, because they are read as types of OpenCL C's.
+        let source = format!(
+            "typedef struct {{ ulong low, high; }} uint128;
+            kernel void f(global float *x) {{ uint128 by = {{ 3, {number} }}; x[get_global_id(0)] += by.low * by.high; }}"
+        );
+        Program::from_source(&field.bench.queue, &source).unwrap().kernel("f").unwrap()
+    });
+    let graph = field.bench.graph();
+    // SAFETY: a work-item touches its own element.
+    let add = |kernel| unsafe { graph.kernel(kernel).read_write(&x).range(LEN).add() }.unwrap();
+    let of_first = [(); 3].map(|()| add(&kernels[0]));
+    let task = graph.host_task(|_| -> clgraph::Result<()> { Ok(()) }).after(of_first[2]).add().unwrap();
+    let of_second = [(); 3].map(|()| add(&kernels[1]));
+    graph.add_edge(task, of_second[0]).unwrap();
+    let report = field.compare(&graph, &x);
+    assert_eq!(
+        report.fused.iter().map(|of| of.nodes.as_slice()).collect::<Vec<_>>(),
+        [&[0, 1, 2], &[4, 5, 6]],
+        "{report}"
+    );
+}
+
 /// Many programs are some texts, each of a bounded number of them; programs of one text are one.
 #[test]
 fn many_programs_are_a_few_texts() {

@@ -1,5 +1,7 @@
 //! The chains of a graph and their kernels, with the texts of programs as one, or without.
 
+use std::collections::BTreeSet;
+
 use super::{Fusing, Shares};
 use crate::cl::objects::device::Device;
 use crate::exec::build::options::Loops;
@@ -42,12 +44,18 @@ impl<'a> Attempt<'a> {
         Self { fusing, chains, built, not_fused }
     }
 
-    /// Returns whether a chain with launches of several programs stays as it is.
+    /// Returns whether a chain stays as it is whose kernel was in a text of several programs.
     pub(super) fn joins_in_vain(&self) -> bool {
-        let is_of_several = |at: usize| {
-            let launches = self.chains.chains[at].launches.iter().copied();
+        let text = |at: usize| {
+            let chain = &self.chains.chains[at];
+            (self.fusing.pieces[&chain.launches[0]].program, chain.each_item)
+        };
+        let is_of_several = |text_of: (usize, bool)| {
+            let its = (0..self.built.len()).filter(|at| text(*at) == text_of);
+            let launches = its.flat_map(|at| self.chains.chains[at].launches.iter().copied());
             self.fusing.programs.of_all(launches).len() > 1
         };
-        (0..self.built.len()).any(|at| self.built[at].is_none() && is_of_several(at))
+        let failed = (0..self.built.len()).filter(|at| self.built[*at].is_none());
+        failed.map(text).collect::<BTreeSet<_>>().into_iter().any(is_of_several)
     }
 }
