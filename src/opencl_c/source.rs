@@ -310,7 +310,7 @@ impl<'a> Reader<'a> {
     fn declaration(&mut self, tokens: &[Token], begin: usize) -> Result<usize, Unreadable> {
         let is_typedef = self.word(&tokens[begin]) == Some("typedef");
         let mut shape = Shape { begin, is_typedef, ..Shape::default() };
-        let mut at = begin;
+        let (mut at, mut in_value) = (begin, false);
         while let Some(token) = tokens.get(at) {
             match token.kind {
                 // Whether what follows belongs to it depends on a condition.
@@ -361,11 +361,11 @@ impl<'a> Reader<'a> {
                 }
                 TokenKind::Mark(b'}' | b')') => return Err(Unreadable::Unbalanced),
                 TokenKind::Mark(b'=') => {
-                    shape.has_value = true;
+                    (shape.has_value, in_value) = (true, true);
                     at += 1;
                 }
                 TokenKind::Mark(b',') => {
-                    shape.has_more = true;
+                    (shape.has_more, in_value) = (true, false);
                     at += 1;
                 }
                 TokenKind::Mark(b'*') => {
@@ -374,7 +374,7 @@ impl<'a> Reader<'a> {
                 }
                 TokenKind::Word => {
                     let word = &self.text[token.at.clone()];
-                    self.check_macro(word, shape.has_value)?;
+                    self.check_macro(word, in_value)?;
                     if !shape.has_value {
                         shape.words.push(word);
                     }

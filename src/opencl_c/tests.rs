@@ -116,6 +116,8 @@ fn what_may_declare_more_than_it_shows_is_refused() {
         ("typedef uint t;\n#define Q\nQ t (c);", variable("t")),
         ("#define S2 s x\nstruct S2;", variable("S2")),
         ("#define IP int *\nconstant IP count = 0;", made_by("IP")),
+        ("#define STAR *\nconstant int a = 1, STAR count = 0;", made_by("STAR")),
+        ("#define TWO (2)\nconstant int a = TWO, b TWO = 0;", made_by("TWO")),
         ("static void (h)(void) { barrier(1); }", keyword("void")),
         ("size_t get_global_id(uint x) { return 3; }", keyword("get_global_id")),
         (
