@@ -268,6 +268,48 @@ fn chains_of_one_program_are_built_where_the_text_of_several_is_not() {
     );
 }
 
+/// Rule Z2: texts that see names, options or places do not see those of the text of several.
+#[test]
+fn texts_that_see_more_than_themselves_mean_the_same() {
+    let field = Field::new();
+    let x = Buffer::<f32>::new(&field.bench.queue, LEN).unwrap();
+    // Whether they are one kernel, and two programs: what each declares, what it adds, and its options.
+    let cases: [(bool, [(&str, &str, &str); 2]); 2] = [
+        // Attributes.
+        (
+            true,
+            [
+                ("typedef struct __attribute__((packed)) { char c; int i; } s;", "sizeof(s)", ""),
+                ("typedef struct { char c; int i; } __attribute__((packed)) t;", "sizeof(t)", ""),
+            ],
+        ),
+        (
+            false,
+            [
+                (
+                    "struct __attribute__((packed)) s { char c; int i; }; uint packed(uint a) { return a; }",
+                    "sizeof(struct s)",
+                    "",
+                ),
+                ("uint packed(uint a) { return a; }", "packed(3)", ""),
+            ],
+        ),
+    ];
+    for (is_one, programs) in cases {
+        let kernels = programs.map(|(declares, adds, options)| {
+            let source = format!("{declares}\nkernel void f(global float *x) {{ x[get_global_id(0)] += {adds}; }}");
+            ProgramBuilder::new(&field.bench.queue).options(options).source(&source).unwrap().kernel("f").unwrap()
+        });
+        let graph = field.bench.graph();
+        for kernel in [0, 0, 1, 1, 0] {
+            // SAFETY: a work-item touches its own element.
+            unsafe { graph.kernel(&kernels[kernel]).read_write(&x).range(LEN).add() }.unwrap();
+        }
+        let report = field.compare(&graph, &x);
+        assert_eq!(report.fused.len() == 1 && report.fused[0].nodes.len() == 5, is_one, "{programs:?}\n{report}");
+    }
+}
+
 /// Many programs are some texts, each of a bounded number of them; programs of one text are one.
 #[test]
 fn many_programs_are_a_few_texts() {

@@ -26,6 +26,10 @@ fn what_a_source_declares_for_all_of_its_text_is_known() {
         ("constant float a[2] = { 1, 2 }, b = 1; constant sampler_t s = 7;", "a b s |  | \n"),
         ("#define X(a) (a)\n#undef Y\n#define Z\nkernel void f() {}", "f | X Y Z | \n"),
         ("struct s f(int a) { struct s b; return b; }", "f s |  | \n"),
+        (
+            "typedef struct __attribute__((packed)) { int a; } s; typedef int t __attribute((packed)), u;",
+            "s t u |  | \n",
+        ),
     ];
     for (text, expected) in cases {
         assert_eq!(joining(text, "").as_deref(), Some(expected), "{text}");
@@ -49,6 +53,9 @@ fn sources_that_have_to_stay_alone_do_so() {
         "typedef int atomic_int;",
         "constant int a = __COUNTER__;",
         "void h() {}\n#pragma OPENCL FP_CONTRACT OFF",
+        // Attributes would have another name, or none.
+        "struct __attribute__((packed)) s { int a; }; int packed();",
+        "#define PACK packed\ntypedef struct { int a; } __attribute((PACK)) s; enum { packed };",
     ];
     for text in alone {
         assert_eq!(joining(&format!("{text}\n{f}"), ""), None, "{text}");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::Reader;
 use crate::opencl_c::builtins::is_builtin;
 use crate::opencl_c::options::Options;
-use crate::opencl_c::tokens::{Token, TokenKind, plain_directive};
+use crate::opencl_c::tokens::{Token, TokenKind, closing, plain_directive};
 use crate::opencl_c::words::is_word;
 
 /// What has to be known of a source that becomes one text with others.
@@ -27,10 +27,17 @@ impl Reader<'_> {
         let names = &self.places.names;
         let of_text = self.macros.keys().chain(self.undefined.keys());
         let macros: BTreeSet<String> = of_text.filter(|name| !name.is_empty()).cloned().collect();
-        let (mut words, mut asked) = (BTreeSet::new(), BTreeSet::new());
-        for token in tokens {
+        let (mut words, mut asked): (BTreeSet<String>, BTreeSet<String>) = Default::default();
+        for (at, token) in tokens.iter().enumerate() {
             match token.kind {
-                TokenKind::Word => drop(words.insert(self.text[token.at.clone()].to_owned())),
+                TokenKind::Word => {
+                    let word = &self.text[token.at.clone()];
+                    words.insert(word.to_owned());
+                    if matches!(word, "__attribute__" | "__attribute") {
+                        let end = closing(tokens, at, b'(', b')').unwrap_or(at);
+                        asked.extend(tokens[at..end].iter().filter_map(|token| self.word(token)).map(str::to_owned));
+                    }
+                }
                 TokenKind::Directive => {
                     let plain = plain_directive(&self.text[token.at.clone()]);
                     let mut its = plain.split(|c| !is_word(c)).filter(|word| !word.is_empty()).map(str::to_owned);
@@ -45,7 +52,8 @@ impl Reader<'_> {
         let of_options = options.macros.iter().flat_map(|(name, body)| [name, body]);
         let of_options = of_options.flat_map(|text| text.split(|c| !is_word(c)));
         words.extend(of_options.filter(|word| !word.is_empty()).map(str::to_owned));
-        // No macro can stand for a name that the preprocessor sees, or that OpenCL C has too.
+        // No macro can stand for a name that the preprocessor or an attribute has, or that OpenCL C has too.
+        let asked: BTreeSet<String> = asked.iter().flat_map(|word| self.reached(word)).collect();
         let stays = |name: &String| macros.contains(name) || asked.contains(name) || is_builtin(name);
         if names.iter().any(stays) || words.contains("__COUNTER__") {
             return None;

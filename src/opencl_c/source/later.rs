@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::kernel::NotItem;
 use super::{Piece, Reader};
-use crate::opencl_c::tokens::{Token, TokenKind};
+use crate::opencl_c::tokens::{Token, TokenKind, closing};
 use crate::opencl_c::unreadable::Unreadable;
 use crate::opencl_c::words::{QUALIFIERS, is_keyword, is_type, is_word};
 
@@ -142,9 +142,11 @@ impl Reader<'_> {
             (Vec::new(), false, false, None);
         let is_typedef = tokens.first().and_then(|token| self.word(token)) == Some("typedef");
         let mut names = BTreeSet::new();
+        let mut end_of_attribute = 0;
         for (at, token) in tokens.iter().enumerate() {
             let depth = open.len();
             match token.kind {
+                _ if at < end_of_attribute => {}
                 TokenKind::Mark(mark @ (b'{' | b'(' | b'[')) => {
                     let in_enum = open.last().is_some_and(|(_, in_enum)| *in_enum);
                     let begins = mark == b'{' && before_members;
@@ -161,6 +163,9 @@ impl Reader<'_> {
                     if matches!(word, "struct" | "union" | "enum") {
                         (tag, before_members) = (Some(depth), word == "enum");
                         continue;
+                    }
+                    if matches!(word, "__attribute__" | "__attribute") {
+                        end_of_attribute = closing(tokens, at, b'(', b')').unwrap_or(0);
                     }
                     if is_keyword(word) || is_type(word) || QUALIFIERS.contains(&word) {
                         continue;
