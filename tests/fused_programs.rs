@@ -273,8 +273,14 @@ fn chains_of_one_program_are_built_where_the_text_of_several_is_not() {
 fn texts_that_see_more_than_themselves_mean_the_same() {
     let field = Field::new();
     let x = Buffer::<f32>::new(&field.bench.queue, LEN).unwrap();
+    let folder = std::env::temp_dir().join(format!("clgraph-fused-programs-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("has.h"), "").unwrap();
+    let include = format!("-I {}", folder.display());
+    let helper = "uint helper(uint a) { return a + 5; }";
+    let has = |condition: &str| format!("#if {condition}\n#define HAS 1\n#else\n#define HAS 2\n#endif\n");
     // Whether they are one kernel, and two programs: what each declares, what it adds, and its options.
-    let cases: [(bool, [(&str, &str, &str); 2]); 2] = [
+    let cases: [(bool, [(&str, &str, &str); 2]); 5] = [
         // Attributes.
         (
             true,
@@ -294,6 +300,22 @@ fn texts_that_see_more_than_themselves_mean_the_same() {
                 ("uint packed(uint a) { return a; }", "packed(3)", ""),
             ],
         ),
+        // Conditions.
+        (
+            false,
+            [
+                (&format!("{helper}\n#define HELPS defined(helper)\n{}", has("HELPS")), "helper(1) + HAS", ""),
+                (helper, "helper(2)", ""),
+            ],
+        ),
+        (
+            false,
+            [
+                (&format!("{helper}\n{}", has("HELPS")), "helper(1) + HAS", "-DHELPS=defined(helper)"),
+                (helper, "helper(2)", ""),
+            ],
+        ),
+        (false, [(&has("__has_include(\"has.h\")"), "HAS", &include), ("", "1", "")]),
     ];
     for (is_one, programs) in cases {
         let kernels = programs.map(|(declares, adds, options)| {
@@ -308,6 +330,7 @@ fn texts_that_see_more_than_themselves_mean_the_same() {
         let report = field.compare(&graph, &x);
         assert_eq!(report.fused.len() == 1 && report.fused[0].nodes.len() == 5, is_one, "{programs:?}\n{report}");
     }
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 /// Many programs are some texts, each of a bounded number of them; programs of one text are one.

@@ -53,6 +53,8 @@ fn sources_that_have_to_stay_alone_do_so() {
         "typedef int atomic_int;",
         "constant int a = __COUNTER__;",
         "void h() {}\n#pragma OPENCL FP_CONTRACT OFF",
+        "void h() {}\n#define HAS defined(h)\n#if HAS\n#endif",
+        "#if __has_include(\"h.h\")\n#endif",
         // Attributes would have another name, or none.
         "struct __attribute__((packed)) s { int a; }; int packed();",
         "#define PACK packed\ntypedef struct { int a; } __attribute((PACK)) s; enum { packed };",

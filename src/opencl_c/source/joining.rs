@@ -8,6 +8,9 @@ use crate::opencl_c::options::Options;
 use crate::opencl_c::tokens::{Token, TokenKind, closing, plain_directive};
 use crate::opencl_c::words::is_word;
 
+/// Words by which a condition asks for a file, which the options say where to look for.
+const FILES: [&str; 3] = ["__has_include", "__has_include_next", "__has_embed"];
+
 /// What has to be known of a source that becomes one text with others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Joining {
@@ -55,7 +58,8 @@ impl Reader<'_> {
         // No macro can stand for a name that the preprocessor or an attribute has, or that OpenCL C has too.
         let asked: BTreeSet<String> = asked.iter().flat_map(|word| self.reached(word)).collect();
         let stays = |name: &String| macros.contains(name) || asked.contains(name) || is_builtin(name);
-        if names.iter().any(stays) || words.contains("__COUNTER__") {
+        let sees_more = FILES.iter().any(|word| words.contains(*word)) || words.contains("__COUNTER__");
+        if names.iter().any(stays) || sees_more {
             return None;
         }
         let dialect = format!("{}\n{}", options.others.join(" "), self.settings(tokens, options)?);
