@@ -278,9 +278,10 @@ fn texts_that_see_more_than_themselves_mean_the_same() {
     std::fs::write(folder.join("has.h"), "").unwrap();
     let include = format!("-I {}", folder.display());
     let helper = "uint helper(uint a) { return a + 5; }";
+    let texts = "#define TEXT1(a) #a\n#define TEXT(a) TEXT1(a)\nuint helper(uint a) { return a; }\n";
     let has = |condition: &str| format!("#if {condition}\n#define HAS 1\n#else\n#define HAS 2\n#endif\n");
     // Whether they are one kernel, and two programs: what each declares, what it adds, and its options.
-    let cases: [(bool, [(&str, &str, &str); 2]); 5] = [
+    let cases: [(bool, [(&str, &str, &str); 2]); 9] = [
         // Attributes.
         (
             true,
@@ -300,6 +301,23 @@ fn texts_that_see_more_than_themselves_mean_the_same() {
                 ("uint packed(uint a) { return a; }", "packed(3)", ""),
             ],
         ),
+        // Texts of names.
+        (
+            false,
+            [
+                (&format!("{texts}uint size() {{ return sizeof(TEXT(helper)); }}"), "size()", ""),
+                (helper, "helper(1)", ""),
+            ],
+        ),
+        (false, [("uint helper(uint a) { return sizeof(__func__); }", "helper(1)", ""), (helper, "helper(1)", "")]),
+        (
+            false,
+            [
+                ("typedef uint real; uint size(real a) { return sizeof(__PRETTY_FUNCTION__); }", "size(1)", ""),
+                ("typedef ulong real;", "(real)1", ""),
+            ],
+        ),
+        (false, [("# 1 \"a.h\" 1", "1", ""), ("uint level() { return __INCLUDE_LEVEL__; }", "level()", "")]),
         // Conditions.
         (
             false,

@@ -58,10 +58,15 @@ fn sources_that_have_to_stay_alone_do_so() {
         // Attributes would have another name, or none.
         "struct __attribute__((packed)) s { int a; }; int packed();",
         "#define PACK packed\ntypedef struct { int a; } __attribute((PACK)) s; enum { packed };",
+        // Texts and numbers are made of names and places.
+        "#define TEXT(x) #x\nvoid h() {}",
+        "int h() { return sizeof(__func__); }",
+        "int h() { return __INCLUDE_LEVEL__; }",
     ];
     for text in alone {
         assert_eq!(joining(&format!("{text}\n{f}"), ""), None, "{text}");
     }
+    assert_ne!(joining(&format!("int h() {{ return __LINE__; }}\n{f}"), ""), None);
     let dialect = |text: &str, options: &str| joining(&format!("{text}\n{f}"), options).unwrap();
     let off = "#pragma OPENCL FP_CONTRACT OFF";
     assert_eq!(dialect(off, ""), "f |  | \nOPENCL FP_CONTRACT OFF");

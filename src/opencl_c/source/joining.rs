@@ -6,7 +6,7 @@ use super::Reader;
 use crate::opencl_c::builtins::is_builtin;
 use crate::opencl_c::options::Options;
 use crate::opencl_c::tokens::{Token, TokenKind, closing, plain_directive};
-use crate::opencl_c::words::is_word;
+use crate::opencl_c::words::{PLACES, is_word};
 
 /// Words by which a condition asks for a file, which the options say where to look for.
 const FILES: [&str; 3] = ["__has_include", "__has_include_next", "__has_embed"];
@@ -58,7 +58,9 @@ impl Reader<'_> {
         // No macro can stand for a name that the preprocessor or an attribute has, or that OpenCL C has too.
         let asked: BTreeSet<String> = asked.iter().flat_map(|word| self.reached(word)).collect();
         let stays = |name: &String| macros.contains(name) || asked.contains(name) || is_builtin(name);
-        let sees_more = FILES.iter().any(|word| words.contains(*word)) || words.contains("__COUNTER__");
+        // Texts are made of names that macros stand for, and lines before another text may say which file it is of.
+        let sees_place = |word: &&str| *word != "__LINE__" && words.contains(*word);
+        let sees_more = PLACES.iter().chain(&FILES).any(sees_place) || !self.found.quoting.is_empty();
         if names.iter().any(stays) || sees_more {
             return None;
         }
