@@ -281,7 +281,7 @@ fn texts_that_see_more_than_themselves_mean_the_same() {
     let texts = "#define TEXT1(a) #a\n#define TEXT(a) TEXT1(a)\nuint helper(uint a) { return a; }\n";
     let has = |condition: &str| format!("#if {condition}\n#define HAS 1\n#else\n#define HAS 2\n#endif\n");
     // Whether they are one kernel, and two programs: what each declares, what it adds, and its options.
-    let cases: [(bool, [(&str, &str, &str); 2]); 9] = [
+    let cases: [(bool, [(&str, &str, &str); 2]); 13] = [
         // Attributes.
         (
             true,
@@ -334,6 +334,12 @@ fn texts_that_see_more_than_themselves_mean_the_same() {
             ],
         ),
         (false, [(&has("__has_include(\"has.h\")"), "HAS", &include), ("", "1", "")]),
+        // Macros of the compiler's.
+        (false, [("", "M_PI_F", "-DM_PI_F=3.0f"), ("", "M_PI_F", "")]),
+        (false, [("", "(FLT_MAX > 2)", "-DFLT_MAX=1.0f"), ("", "(INT_MAX == 7)", "-DINT_MAX=7")]),
+        (false, [("", "__OPENCL_VERSION__", "-D__OPENCL_VERSION__=7"), ("", "__OPENCL_VERSION__", "")]),
+        // A macro whose name ends before the option says so.
+        (false, [("", "1", "-DHELPS+1"), (&has("defined(HELPS)"), "HAS", "")]),
     ];
     for (is_one, programs) in cases {
         let kernels = programs.map(|(declares, adds, options)| {

@@ -1,6 +1,7 @@
 //! The options that a program is built with.
 
 use super::unreadable::Unreadable;
+use super::words::is_word;
 
 /// The options that a program is built with, as far as they matter for what its source means.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +27,15 @@ impl<'a> Options<'a> {
             }
             if let Some(rest) = word.strip_prefix("-D") {
                 let definition = if rest.is_empty() { words.next().unwrap_or_default() } else { rest };
-                all.macros.push(definition.split_once('=').unwrap_or((definition, "1")));
+                let (name, body) = definition.split_once('=').unwrap_or((definition, "1"));
+                // A compiler may take another part of it for the name.
+                let params = name.trim_start_matches(is_word);
+                if params.len() == name.len()
+                    || !(params.is_empty() || (params.starts_with('(') && params.ends_with(')')))
+                {
+                    return unknown(word);
+                }
+                all.macros.push((name, body));
             } else if word == "-I" {
                 // Only for files that the source includes.
                 words.next();

@@ -5,6 +5,9 @@
 //! ```text
 //! #pragma push_macro("N")
 //! #pragma push_macro("scale")
+//! #ifdef N
+//! #error the compiler has a macro N
+//! #endif
 //! #undef N
 //! #define N 3
 //! #undef scale
@@ -136,9 +139,14 @@ pub(super) fn begin(all: &mut String, units: &[Unit<'_>], number: usize) {
     }
     // A single one is built with its options.
     let options = if units.len() > 1 { Options::read(options).unwrap_or_default() } else { Options::default() };
+    let plain = |name: &'_ str| name.split('(').next().unwrap_or_default().to_owned();
+    // Whether the compiler's own macro or that of the options is the last one differs from compiler to compiler.
+    let names: BTreeSet<String> = options.macros.iter().map(|(name, _)| plain(name)).collect();
+    for name in names {
+        let _ = writeln!(all, "#ifdef {name}\n#error the compiler has a macro {name}\n#endif");
+    }
     for (name, body) in options.macros {
-        let plain = name.split('(').next().unwrap_or_default();
-        let _ = writeln!(all, "#undef {plain}\n#define {name} {body}");
+        let _ = writeln!(all, "#undef {}\n#define {name} {body}", plain(name));
     }
     for name in own.renamed {
         let _ = writeln!(all, "#undef {name}\n#define {name} clgraph_fuse_{}_{name}", number + 1);

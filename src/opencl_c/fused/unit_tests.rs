@@ -66,6 +66,10 @@ fn sources_that_have_to_stay_alone_do_so() {
     for text in alone {
         assert_eq!(joining(&format!("{text}\n{f}"), ""), None, "{text}");
     }
+    // The compiler's own text would see another macro.
+    for options in ["-Dcl_khr_fp64", "-D __OPENCL_VERSION__=7", "-Dfma(a,b,c)=a"] {
+        assert_eq!(joining(f, options), None, "{options}");
+    }
     assert_ne!(joining(&format!("int h() {{ return __LINE__; }}\n{f}"), ""), None);
     let dialect = |text: &str, options: &str| joining(&format!("{text}\n{f}"), options).unwrap();
     let off = "#pragma OPENCL FP_CONTRACT OFF";
@@ -108,6 +112,12 @@ fn names_of_other_texts_are_macros_in_a_text() {
         #pragma push_macro("N")
         #pragma push_macro("real")
         #pragma push_macro("twice")
+        #ifdef N
+        #error the compiler has a macro N
+        #endif
+        #ifdef real
+        #error the compiler has a macro real
+        #endif
         #undef N
         #define N 3
         #undef real

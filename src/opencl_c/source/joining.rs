@@ -58,10 +58,12 @@ impl Reader<'_> {
         // No macro can stand for a name that the preprocessor or an attribute has, or that OpenCL C has too.
         let asked: BTreeSet<String> = asked.iter().flat_map(|word| self.reached(word)).collect();
         let stays = |name: &String| macros.contains(name) || asked.contains(name) || is_builtin(name);
+        // The compiler's own text, which comes behind macros of options, may see one of OpenCL C's names.
+        let changes_more = options.macros.iter().any(|(name, _)| is_builtin(name.split('(').next().unwrap_or(name)));
         // Texts are made of names that macros stand for, and lines before another text may say which file it is of.
         let sees_place = |word: &&str| *word != "__LINE__" && words.contains(*word);
         let sees_more = PLACES.iter().chain(&FILES).any(sees_place) || !self.found.quoting.is_empty();
-        if names.iter().any(stays) || sees_more {
+        if names.iter().any(stays) || changes_more || sees_more {
             return None;
         }
         let dialect = format!("{}\n{}", options.others.join(" "), self.settings(tokens, options)?);
