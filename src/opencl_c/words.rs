@@ -231,6 +231,14 @@ pub(super) fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
+/// Whether components of a vector may have a word as their name.
+pub(super) fn is_component(word: &str) -> bool {
+    let numbers = word.strip_prefix(['s', 'S']).filter(|numbers| !numbers.is_empty());
+    matches!(word, "lo" | "hi" | "even" | "odd")
+        || word.chars().all(|c| "xyzwrgba".contains(c))
+        || numbers.is_some_and(|numbers| numbers.chars().all(|c| c.is_ascii_hexdigit()))
+}
+
 /// Whether a word is the name of a type of OpenCL C, with or without a number of components.
 pub(super) fn is_type(word: &str) -> bool {
     const TYPES: [&str; 19] = [

@@ -30,6 +30,7 @@ fn what_a_source_declares_for_all_of_its_text_is_known() {
             "typedef struct __attribute__((packed)) { int a; } s; typedef int t __attribute((packed)), u;",
             "s t u |  | \n",
         ),
+        ("enum { A,\n#if 1\nB = 7,\n#endif\nC };", "A B C |  | \n"),
     ];
     for (text, expected) in cases {
         assert_eq!(joining(text, "").as_deref(), Some(expected), "{text}");
@@ -58,6 +59,10 @@ fn sources_that_have_to_stay_alone_do_so() {
         // Attributes would have another name, or none.
         "struct __attribute__((packed)) s { int a; }; int packed();",
         "#define PACK packed\ntypedef struct { int a; } __attribute((PACK)) s; enum { packed };",
+        "int vectorize(int a) { return a; }",
+        // So would components of vectors.
+        "constant float w = 1; float h(float4 v) { return v.w; }",
+        "enum { s0 }; float h(float4 v) { return v.s0; }",
         // Texts and numbers are made of names and places.
         "#define TEXT(x) #x\nvoid h() {}",
         "int h() { return sizeof(__func__); }",
@@ -70,7 +75,8 @@ fn sources_that_have_to_stay_alone_do_so() {
     for options in ["-Dcl_khr_fp64", "-D __OPENCL_VERSION__=7", "-Dfma(a,b,c)=a"] {
         assert_eq!(joining(f, options), None, "{options}");
     }
-    assert_ne!(joining(&format!("int h() {{ return __LINE__; }}\n{f}"), ""), None);
+    let own = ["constant float w = 1; struct s { int w, lo; };", "int h() { return __LINE__; }"];
+    own.into_iter().for_each(|text| assert_ne!(joining(&format!("{text}\n{f}"), ""), None, "{text}"));
     let dialect = |text: &str, options: &str| joining(&format!("{text}\n{f}"), options).unwrap();
     let off = "#pragma OPENCL FP_CONTRACT OFF";
     assert_eq!(dialect(off, ""), "f |  | \nOPENCL FP_CONTRACT OFF");

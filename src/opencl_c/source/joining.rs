@@ -6,7 +6,7 @@ use super::Reader;
 use crate::opencl_c::builtins::is_builtin;
 use crate::opencl_c::options::Options;
 use crate::opencl_c::tokens::{Token, TokenKind, closing, plain_directive};
-use crate::opencl_c::words::{PLACES, is_word};
+use crate::opencl_c::words::{HINTS, PLACES, is_component, is_word};
 
 /// Words by which a condition asks for a file, which the options say where to look for.
 const FILES: [&str; 3] = ["__has_include", "__has_include_next", "__has_embed"];
@@ -30,12 +30,16 @@ impl Reader<'_> {
         let names = &self.places.names;
         let of_text = self.macros.keys().chain(self.undefined.keys());
         let macros: BTreeSet<String> = of_text.filter(|name| !name.is_empty()).cloned().collect();
-        let (mut words, mut asked): (BTreeSet<String>, BTreeSet<String>) = Default::default();
+        let (mut words, mut asked, mut components): (BTreeSet<String>, BTreeSet<String>, BTreeSet<String>) =
+            Default::default();
         for (at, token) in tokens.iter().enumerate() {
             match token.kind {
                 TokenKind::Word => {
                     let word = &self.text[token.at.clone()];
                     words.insert(word.to_owned());
+                    if is_component(word) && self.has_member(tokens, at) {
+                        components.insert(word.to_owned());
+                    }
                     if matches!(word, "__attribute__" | "__attribute") {
                         let end = closing(tokens, at, b'(', b')').unwrap_or(at);
                         asked.extend(tokens[at..end].iter().filter_map(|token| self.word(token)).map(str::to_owned));
@@ -55,9 +59,13 @@ impl Reader<'_> {
         let of_options = options.macros.iter().flat_map(|(name, body)| [name, body]);
         let of_options = of_options.flat_map(|text| text.split(|c| !is_word(c)));
         words.extend(of_options.filter(|word| !word.is_empty()).map(str::to_owned));
-        // No macro can stand for a name that the preprocessor or an attribute has, or that OpenCL C has too.
+        // No macro can stand for a name that the preprocessor or an attribute has, that is also a component of a vector or comes with
+        // clgraph's functions, or that OpenCL C has too.
         let asked: BTreeSet<String> = asked.iter().flat_map(|word| self.reached(word)).collect();
-        let stays = |name: &String| macros.contains(name) || asked.contains(name) || is_builtin(name);
+        let stays = |name: &String| {
+            let is_asked = [&macros, &asked, &components].iter().any(|names| names.contains(name));
+            is_asked || HINTS.contains(&name.as_str()) || is_builtin(name)
+        };
         // The compiler's own text, which comes behind macros of options, may see one of OpenCL C's names.
         let changes_more = options.macros.iter().any(|(name, _)| is_builtin(name.split('(').next().unwrap_or(name)));
         // Texts are made of names that macros stand for, and lines before another text may say which file it is of.

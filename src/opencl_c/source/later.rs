@@ -180,7 +180,8 @@ impl Reader<'_> {
                         Some(name) => word == name,
                         None => is_name && ends_declarator(tokens.get(at + 1).map(|next| (next.kind, self.word(next)))),
                     };
-                    let begins_enumerator = at > 0 && matches!(tokens[at - 1].kind, TokenKind::Mark(b'{' | b','));
+                    let begins_enumerator =
+                        at > 0 && matches!(tokens[at - 1].kind, TokenKind::Mark(b'{' | b',') | TokenKind::Directive);
                     if is_tag || is_own || (in_enum && begins_enumerator) {
                         self.places.names.insert(word.to_owned());
                     }
