@@ -237,7 +237,7 @@ impl<'a> Reader<'a> {
                     let plain = plain_directive(&self.text[token.at.clone()]);
                     let line = plain.trim_start_matches('#').trim_start();
                     let end = line.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(line.len());
-                    let (name, rest) = (&line[..end], line[end..].trim_start());
+                    let (name, rest) = (&line[..end], line[end..].trim());
                     match name {
                         "include" | "import" | "include_next" => return Err(Unreadable::Include),
                         "define" => {

@@ -31,6 +31,7 @@ fn what_a_source_declares_for_all_of_its_text_is_known() {
             "s t u |  | \n",
         ),
         ("enum { A,\n#if 1\nB = 7,\n#endif\nC };", "A B C |  | \n"),
+        ("#define N 3\r\nkernel void f() {}\r\n", "f | N | \n"),
     ];
     for (text, expected) in cases {
         assert_eq!(joining(text, "").as_deref(), Some(expected), "{text}");
