@@ -268,6 +268,9 @@ fn chains_of_one_program_are_built_where_the_text_of_several_is_not() {
     );
 }
 
+/// What a program declares, what its kernel adds, and its options.
+type Parts<'a> = (&'a str, &'a str, &'a str);
+
 /// Rule Z2: texts that see names, options or places do not see those of the text of several.
 #[test]
 fn texts_that_see_more_than_themselves_mean_the_same() {
@@ -280,8 +283,8 @@ fn texts_that_see_more_than_themselves_mean_the_same() {
     let helper = "uint helper(uint a) { return a + 5; }";
     let texts = "#define TEXT1(a) #a\n#define TEXT(a) TEXT1(a)\nuint helper(uint a) { return a; }\n";
     let has = |condition: &str| format!("#if {condition}\n#define HAS 1\n#else\n#define HAS 2\n#endif\n");
-    // Whether they are one kernel, and two programs: what each declares, what it adds, and its options.
-    let cases: [(bool, [(&str, &str, &str); 2]); 13] = [
+    // Whether they are one kernel, and two programs.
+    let cases: [(bool, [Parts<'_>; 2]); 13] = [
         // Attributes.
         (
             true,
