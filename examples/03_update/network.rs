@@ -8,7 +8,7 @@ use crate::host::{BATCH, DIGITS, HIDDEN, INPUTS, Weights};
 const SOURCE: &str = include_str!("../../kernels-cl/digits.cl");
 
 pub struct Network {
-    kernels: [Kernel; 4],
+    kernels: [Kernel; 5],
     images: Buffer<f32>,
     labels: Buffer<u32>,
     weights: [Buffer<f32>; 2],
@@ -30,10 +30,11 @@ pub struct Step {
 impl Network {
     pub fn new(queue: &Queue, samples: &Samples) -> Result<Self> {
         let program = Program::from_source(queue, SOURCE)?;
-        let [hidden, output, back, learn] = ["hidden", "output", "back", "learn"].map(|name| program.kernel(name));
+        let names = ["hidden", "output", "back", "learn", "learn_eight"];
+        let [hidden, output, back, learn, learn_eight] = names.map(|name| program.kernel(name));
         let start = Weights::start();
         Ok(Self {
-            kernels: [hidden?, output?, back?, learn?],
+            kernels: [hidden?, output?, back?, learn?, learn_eight?],
             images: Buffer::from_slice(queue, &samples.images)?,
             labels: Buffer::from_slice(queue, &samples.labels)?,
             weights: [Buffer::from_slice(queue, &start.0[0])?, Buffer::from_slice(queue, &start.0[1])?],
@@ -47,7 +48,7 @@ impl Network {
     pub fn build(&self, graph: &Graph, samples: usize) -> Result<Step> {
         let first = Parameter::within(0, 0..=(samples - BATCH) as u32)?;
         let rate = Parameter::within(0.0_f32, 0.0..=10.0)?;
-        let [hidden, output, back, learn] = &self.kernels;
+        let [hidden, output, back, learn, learn_eight] = &self.kernels;
         let (images, labels, [w1, w2]) = (&self.images, &self.labels, &self.weights);
         let (h, e, b) = (&self.hidden, &self.error, &self.back);
         let [inputs, units, digits, batch] = [INPUTS, HIDDEN, DIGITS, BATCH].map(|size| size as u32);
@@ -55,9 +56,9 @@ impl Network {
         // a rate is only multiplied by.
         let nodes = unsafe {
             vec![
-                graph.kernel(hidden).read(images).read(w1).write(h).arg(&first).range([BATCH, HIDDEN]).add()?,
+                graph.kernel(hidden).read(images).read(w1).write(h).arg(&first).range([HIDDEN / 8, BATCH]).add()?,
                 graph.kernel(output).read(h).read(w2).read(labels).write(e).arg(&first).range(BATCH).add()?,
-                graph.kernel(back).read(e).read(w2).read(h).write(b).range([BATCH, HIDDEN]).add()?,
+                graph.kernel(back).read(e).read(w2).read(h).write(b).range([HIDDEN, BATCH]).add()?,
                 graph
                     .kernel(learn)
                     .read(h)
@@ -68,10 +69,10 @@ impl Network {
                     .arg(0_u32)
                     .arg(batch)
                     .arg(&rate)
-                    .range([HIDDEN + 1, DIGITS])
+                    .range([DIGITS, HIDDEN + 1])
                     .add()?,
                 graph
-                    .kernel(learn)
+                    .kernel(learn_eight)
                     .read(images)
                     .read(b)
                     .read_write(w1)
@@ -80,7 +81,7 @@ impl Network {
                     .arg(&first)
                     .arg(batch)
                     .arg(&rate)
-                    .range([INPUTS + 1, HIDDEN])
+                    .range([HIDDEN / 8, INPUTS + 1])
                     .add()?,
             ]
         };
@@ -89,7 +90,7 @@ impl Network {
 
     /// The same step as a program enqueues it: executed, or recorded.
     pub fn enqueue(&self, queue: &Queue, first: u32, rate: f32) -> Result<()> {
-        let [hidden, output, back, learn] = &self.kernels;
+        let [hidden, output, back, learn, learn_eight] = &self.kernels;
         let (images, labels, [w1, w2]) = (&self.images, &self.labels, &self.weights);
         let (h, e, b) = (&self.hidden, &self.error, &self.back);
         let [inputs, units, digits, batch] = [INPUTS, HIDDEN, DIGITS, BATCH].map(|size| size as u32);
@@ -98,18 +99,19 @@ impl Network {
             unsafe { launch.set_global_work_sizes(range).enqueue_nd_range(queue) }
         };
         let mut of = ExecuteKernel::new(hidden);
-        launch(of.set_arg_read(images).set_arg_read(w1).set_arg_write(h).set_arg(&first), &[BATCH, HIDDEN])?;
+        launch(of.set_arg_read(images).set_arg_read(w1).set_arg_write(h).set_arg(&first), &[HIDDEN / 8, BATCH])?;
         let mut of = ExecuteKernel::new(output);
         of.set_arg_read(h).set_arg_read(w2).set_arg_read(labels).set_arg_write(e).set_arg(&first);
         launch(&mut of, &[BATCH])?;
         let mut of = ExecuteKernel::new(back);
         of.set_arg_read(e).set_arg_read(w2).set_arg_read(h).set_arg_write(b);
-        launch(&mut of, &[BATCH, HIDDEN])?;
+        launch(&mut of, &[HIDDEN, BATCH])?;
         let mut of = ExecuteKernel::new(learn);
         of.set_arg_read(h).set_arg_read(e).set_arg(w2).set_arg(&units).set_arg(&digits).set_arg(&0_u32);
-        launch(of.set_arg(&batch).set_arg(&rate), &[HIDDEN + 1, DIGITS])?;
+        launch(of.set_arg(&batch).set_arg(&rate), &[DIGITS, HIDDEN + 1])?;
+        let mut of = ExecuteKernel::new(learn_eight);
         of.set_arg_read(images).set_arg_read(b).set_arg(w1).set_arg(&inputs).set_arg(&units).set_arg(&first);
-        launch(of.set_arg(&batch).set_arg(&rate), &[INPUTS + 1, HIDDEN])?;
+        launch(of.set_arg(&batch).set_arg(&rate), &[HIDDEN / 8, INPUTS + 1])?;
         Ok(())
     }
 

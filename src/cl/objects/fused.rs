@@ -67,14 +67,15 @@ struct FusedProgram {
     kernels: Vec<FusedKernel>,
     /// The programs whose kernels it launches too.
     others: Vec<Arc<ProgramSource>>,
-    program: Program,
+    /// None if the compiler does not build it.
+    program: Option<Program>,
 }
 
 /// How many of a program are kept.
 const KEPT: usize = 16;
 
 impl FusedPrograms {
-    fn find(&self, way: Way, kernels: &[FusedKernel], others: &[Arc<ProgramSource>]) -> Option<Program> {
+    fn find(&self, way: Way, kernels: &[FusedKernel], others: &[Arc<ProgramSource>]) -> Option<Option<Program>> {
         let is_it = |of: &&FusedProgram| of.way == way && of.kernels == kernels && are_same(&of.others, others);
         self.0.iter().find(is_it).map(|of| of.program.clone())
     }
@@ -174,9 +175,14 @@ pub(crate) fn fuse(programs: &[&Program], way: Way, kernels: &[FusedKernel]) -> 
             let program = match build(*first, &sources, way, &unlike, true) {
                 // A type may hide what its values in a table must not be.
                 Err(NotFused::NotBuilt) if matches!(way, Way::InTurn(_)) => {
-                    build(*first, &sources, way, &unlike, false)?
+                    build(*first, &sources, way, &unlike, false)
                 }
-                built => built?,
+                built => built,
+            };
+            let program = match program {
+                Ok(program) => Some(program),
+                Err(NotFused::NotBuilt) => None,
+                Err(why) => return Err(why),
             };
             let new = FusedProgram { way, kernels: unlike, others: others.to_vec(), program: program.clone() };
             let gone = first.fused_programs().keep(new);
@@ -184,6 +190,7 @@ pub(crate) fn fuse(programs: &[&Program], way: Way, kernels: &[FusedKernel]) -> 
             program
         }
     };
+    let program = program.ok_or(NotFused::NotBuilt)?;
     let made = |kernel| program.kernel(&name(numbers[kernel])).map_err(|_| NotFused::Driver);
     kernels.iter().map(made).collect()
 }
