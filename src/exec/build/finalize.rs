@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 use rustc_hash::FxHashMap;
 
 use crate::cl::completion::reentrancy;
+use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::context::InContext;
 use crate::command::Command;
 use crate::env;
@@ -142,9 +143,16 @@ impl Graph {
         let before = placed.as_ref().map_or(&flat, |(placed, _)| placed).clone();
         let is_replayed = matches!(path, Path::Auto | Path::Replay | Path::Gated);
         let (now_fused, fused) = if fuses_now {
-            let FusedGraph { flat, reports, .. } =
+            let FusedGraph { flat, reports, launches, .. } =
                 fuse::fuse(before, self.device(), &Shares::default(), options.allow_conflicts, asked_loops);
-            (flat, reports)
+            match fused_tier::warm_up(self.context(), self.device(), &launches) {
+                Ok(()) => (flat, reports),
+                Err(error) => {
+                    log_later!(Debug, "{error}: an executable is not fused");
+                    let not_fused = fused_tier::refused(reports, &error);
+                    (flat, Reports { fused: Vec::new(), not_fused })
+                }
+            }
         } else {
             let why = match asked_fuse {
                 _ if is_checked => Some(WhyNotFused::Checked),

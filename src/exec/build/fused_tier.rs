@@ -41,7 +41,7 @@ pub(in crate::exec) fn start(executable: &Weak<Inner>, loops: Loops) {
         let begun = Instant::now();
         // The executable may be dropped meanwhile.
         let Some(parts) = of.upgrade().map(|inner| Parts::of(&inner, loops)) else { return };
-        let built = catch(|| parts.build(true)).unwrap_or_else(|text| {
+        let built = catch(|| parts.build()).unwrap_or_else(|text| {
             log_later!(Error, "clgraph (please report this) panicked: {text}; an executable is not fused");
             Err((FusingState::Refused, Vec::new()))
         });
@@ -60,7 +60,7 @@ pub(in crate::exec) fn start(executable: &Weak<Inner>, loops: Loops) {
 /// Builds the fused form of an executable now.
 pub(in crate::exec) fn now(inner: &Inner, loops: Loops) {
     let begun = Instant::now();
-    let built = Parts::of(inner, loops).build(false);
+    let built = Parts::of(inner, loops).build();
     tier::build_took(begun.elapsed().as_nanos());
     give(inner, built);
 }
@@ -134,8 +134,8 @@ impl Parts {
         }
     }
 
-    /// Builds it. Drivers compile kernels when they first run: `warms_up` has this done here.
-    fn build(self, warms_up: bool) -> Built {
+    /// Builds it.
+    fn build(self) -> Built {
         let Self { context, device, graph, id, flat, base, shares, options, allow_conflicts, ports, mut report, loops } =
             self;
         let before = Arc::clone(&flat.tables);
@@ -146,8 +146,7 @@ impl Parts {
             return Err((FusingState::Nothing, reports.not_fused));
         }
         let is_updatable = options != Finalize::new();
-        let warm = if warms_up { warm_up(&context, &device, &launches) } else { Ok(()) };
-        let made = warm.and_then(|()| {
+        let made = warm_up(&context, &device, &launches).and_then(|()| {
             let (align, limit) = context.buffer_limits();
             // Conflicts were looked for when the executable was finalized, and its memory has its place.
             let asked = plain_options(MemoryOptions { align, limit, share: false });
@@ -211,7 +210,7 @@ impl Parts {
 }
 
 /// Returns why no launch is fused, if the driver refused the form that has these launches fused.
-fn refused(reports: Reports, error: &Error) -> Vec<NotFusedReport> {
+pub(in crate::exec) fn refused(reports: Reports, error: &Error) -> Vec<NotFusedReport> {
     let Reports { fused, mut not_fused } = reports;
     let error = error.to_string();
     // Several launches may be of one sub-graph or body.
@@ -222,8 +221,11 @@ fn refused(reports: Reports, error: &Error) -> Vec<NotFusedReport> {
     not_fused
 }
 
-/// Runs fused kernels without their launches, on memory that nothing else uses.
-fn warm_up(context: &impl InContext, device: &Device, launches: &[FusedLaunches]) -> Result<()> {
+/// Runs fused kernels without their launches, on memory that nothing else uses: drivers compile kernels when they first run.
+pub(in crate::exec) fn warm_up(context: &impl InContext, device: &Device, launches: &[FusedLaunches]) -> Result<()> {
+    if launches.is_empty() {
+        return Ok(());
+    }
     let scratch = Buffer::<u64>::new(context, 1)?;
     let mem = scratch.region().mem;
     let queue = DriverQueue::with_properties(context, device, QueueProperties::default())?;
