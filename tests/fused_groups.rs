@@ -26,6 +26,11 @@ const SOURCE: &str = "
     #define ME (get_local_id(0) + get_local_size(0) * get_local_id(1))
     #define ALL (get_local_size(0) * get_local_size(1))
     #define SYNC barrier(CLK_LOCAL_MEM_FENCE)
+    #if __OPENCL_C_VERSION__ >= 200
+    #define MEET work_group_barrier(CLK_LOCAL_MEM_FENCE, memory_scope_work_group)
+    #else
+    #define MEET barrier(CLK_LOCAL_MEM_FENCE)
+    #endif
     uint late(local float *of) { barrier(CLK_LOCAL_MEM_FENCE); const uint at = get_local_id(0); SYNC; return at + (of[0] < 1.0f); }
     float both(local float *of, uint at, uint ahead) { return of[at] + of[at + ahead]; }
     kernel void plain(global float *to, global const float *from, float by) {
@@ -49,7 +54,7 @@ const SOURCE: &str = "
         const uint x = get_local_id(0), y = get_local_id(1);
         tile[y][x] = from[AT];
         if (x == 0 && y == 0) { last = by; count = get_group_id(0) + 2 * get_group_id(1); }
-        barrier(CLK_LOCAL_MEM_FENCE);
+        MEET;
         const uint other = (get_local_size(1) - 1 - y);
         to[AT] = tile[other][get_local_size(0) - 1 - x] + (last + count) * get_num_groups(0);
     }

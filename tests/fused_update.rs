@@ -693,6 +693,45 @@ fn launches_that_work_items_do_on_their_own_follow_updates() {
     is_lost(&chain, &executable, 6, "its range or promise: 20000 work-items are too many, or none");
 }
 
+/// Rules Z4, Z5: the work-groups of launches that work-items do on their own. On NVIDIA's driver a fused kernel requires its work-group.
+#[test]
+fn work_groups_of_launches_that_work_items_do_on_their_own_follow_updates() {
+    let world = World::new(true);
+    let bench = &world.bench;
+    let graph = |group: usize| {
+        let graph = bench.graph();
+        for by in 1..5_u32 {
+            let (to, from) = (&world.buffers[0], &world.buffers[1]);
+            let own = graph.kernel(&world.kernels[5]).read_write(to).read(from).arg(by).elementwise(0, 4);
+            // SAFETY: a work-item touches its own elements.
+            unsafe { own.elementwise(1, 4).range(WIDE).work_group(group).add() }.unwrap();
+        }
+        graph
+    };
+    let executable = graph(8).finalize(Finalize::new().updatable().fuse(Fuse::Now)).unwrap();
+    let report = executable.report();
+    assert_eq!((count(&report), report.fused[0].form), (4, FusedForm::EachItem), "{report}");
+    let is_stated = bench.queue.device().caps().platform == "NVIDIA CUDA";
+    for group in [16, 4, 16] {
+        executable.update_from(&graph(group)).unwrap();
+        let report = executable.report();
+        match report.not_fused.as_slice() {
+            [] => assert_eq!(report.fusing, FusingState::Taken, "{report}"),
+            [why] => {
+                let change = "its work-group to one that its fused kernel does not take".to_owned();
+                assert_eq!((is_stated, &why.why), (true, &WhyNotFused::Update { change }), "{report}");
+            }
+            _ => panic!("{report}"),
+        }
+        let mut memory = world.start();
+        executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+        for by in 1..5 {
+            Launch { kind: Kind::Own, to: 0, from: 1, by, len: WIDE, active: 0 }.run(&mut memory);
+        }
+        assert_eq!(world.content(), memory, "{}", executable.report());
+    }
+}
+
 /// Rule Z5: kernels of a group, and ranges that a fused kernel cannot have.
 #[test]
 fn another_kernel_and_a_larger_range_go_unfused() {

@@ -62,9 +62,9 @@ typedef enum clg_capture_mode {
 } clg_capture_mode;
 
 // Whether small launches become one: a kernel that does what they do, one after the other. Memory and results stay the same, to the
-// last bit.
+// last bit; on NVIDIA's driver and rusticl last bits of floating point may differ.
 typedef enum clg_fuse {
-    // `CLG_FUSE_AUTO`, unless the environment variable CLGRAPH_FUSE says otherwise.
+    // `CLG_FUSE_AUTO`, or `CLG_FUSE_OFF` on drivers where bits may differ, unless the environment variable CLGRAPH_FUSE says otherwise.
     CLG_FUSE_DEFAULT = 0,
     // Each launch is a launch.
     CLG_FUSE_OFF = 1,

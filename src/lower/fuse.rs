@@ -34,7 +34,7 @@ pub(crate) use self::waits::{MOST_ROUNDS, Waiting};
 /// What a launch needs to be part of a fused kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// Launches with different numbers are not in one chain.
+    /// Launches with different numbers are not in one chain. Programs whose texts may be one have one number.
     pub(crate) program: usize,
     /// What the fused kernel has to be given for it, in order: its arguments, and then the sizes of its range.
     pub(crate) needs: Vec<Need>,
@@ -216,7 +216,7 @@ fn chains_of<'a>(ir: &Ir, (most, is_fixed): (usize, bool), fit: impl Fn(NodeId) 
     Chains { orders, chains }
 }
 
-/// What may be in one chain: launches of one program, in one form, that wait for the same nodes of the host.
+/// What may be in one chain: launches of programs whose texts may be one, in one form, that wait for the same nodes of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Group {
     program: usize,

@@ -39,6 +39,7 @@ fn local_variables_are_read_or_refused() {
             "#define SYNC work_group_barrier(CLK_LOCAL_MEM_FENCE)\nkernel void f(local float *t) { SYNC; }".to_owned(),
             vec![],
         ),
+        (of("work_group_barrier(CLK_LOCAL_MEM_FENCE, memory_scope_work_group);"), vec![]),
         (
             "void h(local float *p) { p[0] = 1; } kernel void f(local float *t) { h(t + get_local_id(0)); }".to_owned(),
             vec![],
@@ -121,7 +122,9 @@ fn a_group_does_the_groups_of_a_launch_in_turn() {
     let short =
         (own.join("\n") + "\n").replace(super::fused::RANGE, "RANGE").replace(super::fused::RANGE_NAMES, "RANGE");
     expect![[r#"
+        #undef tile
         #define tile (*(clgraph_fuse_local_tile + 0))
+        #undef n
         #define n (*(clgraph_fuse_local_n + 0))
         void clgraph_fuse_item_f(global float * a , local int * given, local float (*clgraph_fuse_local_tile)[ 4 ] [ 5 ] , local int (*clgraph_fuse_local_n), const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z, RANGE) {
 

@@ -206,7 +206,9 @@ fn is_mangled(word: &str) -> bool {
 
 /// Whether a function makes work-items wait for each other, or may be one that does by another name.
 pub(super) fn waits(word: &str) -> bool {
-    !word.starts_with('.') && (WAITING.iter().any(|part| word.contains(part)) || is_mangled(word))
+    // Names of members, and of constants.
+    let is_plain = word.starts_with('.') || word.starts_with("memory_scope_");
+    !is_plain && (WAITING.iter().any(|part| word.contains(part)) || is_mangled(word))
 }
 
 /// Whether a function tells how work-items are divided.

@@ -201,7 +201,8 @@ impl fmt::Display for WhyNotFused {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FusingState {
-    /// None is wanted, or it was built at finalize and cannot be updated.
+    /// None is wanted, or finalize has decided it for an executable that cannot be updated:
+    /// [`Report::fused`](crate::Report::fused) and [`Report::not_fused`](crate::Report::not_fused) tell.
     #[default]
     Off,
     /// Submissions have not yet taken a multiple of what a build takes.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use opencl_sys::{CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES};
+
 use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::context::InContext;
 use crate::cl::objects::device::Device;
@@ -58,7 +60,7 @@ impl fmt::Display for NotFused {
     }
 }
 
-/// What is fused already, so that graphs of one program share it.
+/// What is fused already, so that graphs of the same programs share it.
 #[derive(Default)]
 pub(in crate::cl) struct FusedPrograms(Vec<FusedProgram>);
 
@@ -67,7 +69,7 @@ struct FusedProgram {
     kernels: Vec<FusedKernel>,
     /// The programs whose kernels it launches too.
     others: Vec<Arc<ProgramSource>>,
-    /// None if the compiler does not build it.
+    /// None if the compiler refuses its text.
     program: Option<Program>,
 }
 
@@ -141,7 +143,7 @@ impl Program {
         Some(&self.source().ok()?.source.joining()?.dialect)
     }
 
-    /// Returns what the program is made of, and the bytes of it: programs with the same parts are the same.
+    /// Returns the program's source and options: programs with the same ones are the same.
     pub(crate) fn parts(&self) -> Option<(&str, &str)> {
         self.source().ok().map(|of| (of.text.as_str(), of.options.as_str()))
     }
@@ -218,8 +220,12 @@ fn build(
     };
     ProgramBuilder::new(context.context()).options(&options).source(&text).map_err(|error| {
         log_later!(Debug, "a program with fused kernels cannot be built: {error}");
+        // Without memory a driver refuses a text that it may build later.
+        const NO_MEMORY: [i32; 3] = [CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY];
         match error {
-            Error::Program(ProgramError::BuildFailed { .. }) => NotFused::NotBuilt,
+            Error::Program(ProgramError::BuildFailed { status, .. }) if !NO_MEMORY.contains(&status.0) => {
+                NotFused::NotBuilt
+            }
             _ => NotFused::Driver,
         }
     })

@@ -163,11 +163,17 @@ impl Graph {
             let not_fused = why.map(|why| fuse::none(&before, &why)).unwrap_or_default();
             (before, Reports { fused: Vec::new(), not_fused })
         };
-        let with_memory = placed.as_ref().map(|(placed, _)| Arc::clone(&placed.tables));
         // Without a fused kernel the memory has its place by the plan that is carried out.
         let is_fused = !fused.fused.is_empty();
+        let with_memory = placed.as_ref().filter(|_| is_fused).map(|(placed, _)| Arc::clone(&placed.tables));
         let placed = placed.filter(|_| is_fused).map(|(_, report)| report);
-        let flat = if is_fused { now_fused } else { flat };
+        let flat = if is_fused {
+            now_fused
+        } else {
+            // There may be no room for the memory twice.
+            drop(now_fused);
+            flat
+        };
         // Otherwise each update would have to record the command buffers of these nodes again.
         let mut denied = BTreeMap::new();
         if options.updatable && path == Path::Auto && !self.device().mutable().is_some_and(|fields| fields.arguments) {
@@ -270,9 +276,9 @@ impl Graph {
         let mut passes = vec![("inline", &rolled.flat().tables.ir), ("unroll", &unchecked.ir)];
         passes.extend(is_checked.then_some(("check", &unrolled.ir)));
         // What is fused at once has its memory before.
-        passes.extend(with_memory.iter().filter(|_| is_fused).map(|placed| ("place memory", &placed.ir)));
+        passes.extend(with_memory.iter().map(|placed| ("place memory", &placed.ir)));
         passes.push(("fuse", &flat.tables.ir));
-        if !is_fused || with_memory.is_none() {
+        if with_memory.is_none() {
             passes.push(("place memory", &placed.ir));
         }
         let dump =

@@ -372,8 +372,8 @@ impl<'a> Fusing<'a> {
             own_local,
             most_local: (self.device.caps().local_memory as usize).saturating_sub(TABLES),
         });
-        let program = self.programs.group(program);
-        Ok(Piece { program, needs, shares, pointers, in_turn, items, waiting, each_item, turns, launch: true })
+        let group = self.programs.group(program);
+        Ok(Piece { program: group, needs, shares, pointers, in_turn, items, waiting, each_item, turns, launch: true })
     }
 
     /// Returns the number of a type as a program has it.
@@ -414,9 +414,13 @@ impl<'a> Fusing<'a> {
             if of.is_empty() {
                 continue;
             }
-            let units = self.programs.of_all(of.iter().flat_map(|at| chains.chains[*at].launches.iter().copied()));
-            let programs: Vec<&Program> = units.iter().map(|number| self.programs.program(*number)).collect();
-            let kernels: Vec<FusedKernel> = of.iter().map(|at| self.kernel(&chains.chains[*at], &units)).collect();
+            let fuse = |of: &[usize]| {
+                let its = of.iter().map(|at| &chains.chains[*at]);
+                let units = self.programs.of_all(its.clone().flat_map(|chain| chain.launches.iter().copied()));
+                let programs: Vec<&Program> = units.iter().map(|number| self.programs.program(*number)).collect();
+                let kernels: Vec<FusedKernel> = its.map(|chain| self.kernel(chain, &units)).collect();
+                fused::fuse(&programs, way, &kernels)
+            };
             let mut refused = |at: usize, why: &NotFused| {
                 for node in &chains.chains[at].launches {
                     let Some(kernel) = self.kernel_of(*node) else { continue };
@@ -424,19 +428,18 @@ impl<'a> Fusing<'a> {
                     say(*node, WhyNotFused::Kernel { kernel, why: why.to_string() });
                 }
             };
-            let all: Vec<usize> = (0..of.len()).collect();
-            let parts = match fused::fuse(&programs, way, &kernels) {
-                Err(NotFused::NotBuilt) if (2..=MOST_PARTS).contains(&parts(&kernels).len()) => {
-                    let fuse = |part: Vec<usize>| {
-                        let its: Vec<FusedKernel> = part.iter().map(|at| kernels[*at].clone()).collect();
-                        (fused::fuse(&programs, way, &its), part)
-                    };
-                    parts(&kernels).into_iter().map(fuse).collect()
+            let made = match fuse(&of) {
+                Err(NotFused::NotBuilt) => {
+                    let parts = self.parts(chains, &of);
+                    match parts.len() {
+                        2..=MOST_PARTS => parts.into_iter().map(|part| (fuse(&part), part)).collect(),
+                        _ => vec![(Err(NotFused::NotBuilt), of)],
+                    }
                 }
-                made => vec![(made, all)],
+                made => vec![(made, of)],
             };
-            for (made, part) in parts {
-                let its = part.into_iter().map(|at| of[at]);
+            for (made, its) in made {
+                let its = its.into_iter();
                 match made {
                     Ok(made) => {
                         for (at, kernel) in its.zip(made) {
@@ -451,6 +454,18 @@ impl<'a> Fusing<'a> {
             }
         }
         built
+    }
+
+    /// Divides chains by the kernels whose launches they are: one that cannot be a function keeps only those from being built that have
+    /// it.
+    fn parts(&self, chains: &Chains, of: &[usize]) -> Vec<Vec<usize>> {
+        let mut parts: BTreeMap<BTreeSet<(usize, &str)>, Vec<usize>> = BTreeMap::new();
+        for at in of {
+            let launches = chains.chains[*at].launches.iter();
+            let names = launches.filter_map(|node| Some((self.programs.of(*node)?, self.kernel_of(*node)?.name())));
+            parts.entry(names.collect()).or_default().push(*at);
+        }
+        parts.into_values().collect()
     }
 
     fn kernel_of(&self, node: NodeId) -> Option<&'a Kernel> {
@@ -566,17 +581,6 @@ impl<'a> Fusing<'a> {
 
 /// The most parts that are built one by one.
 const MOST_PARTS: usize = 4;
-
-/// Divides fused kernels by the kernels whose launches they do: one that cannot be a function keeps only those from being built that
-/// have it.
-fn parts(kernels: &[FusedKernel]) -> Vec<Vec<usize>> {
-    let mut parts: BTreeMap<BTreeSet<&Callee>, Vec<usize>> = BTreeMap::new();
-    for (at, kernel) in kernels.iter().enumerate() {
-        let names = kernel.launches.iter().map(|launch| &launch.kernel);
-        parts.entry(names.collect()).or_default().push(at);
-    }
-    parts.into_values().collect()
-}
 
 /// Returns offset, global size and local size of a launch. The local size is 1 if the driver chooses it, which no kernel sees that is
 /// fused.

@@ -1,5 +1,5 @@
-//! Builds the fused form of an executable in the background, and runs its kernels once with no launch in them: drivers compile a
-//! kernel when it is first enqueued.
+//! Builds the fused form of an executable in the background or at finalize, and runs fused kernels once with no launch in them: drivers
+//! compile a kernel when it is first enqueued.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, Weak};

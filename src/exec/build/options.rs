@@ -148,7 +148,7 @@ impl Finalize {
     }
 
     /// Sets whether small launches are fused. Without this call it is [`Fuse::Auto`], unless the environment variable `CLGRAPH_FUSE`
-    /// says otherwise; on drivers where that is not known to be safe it is [`Fuse::Off`] (PoCL 6.0, NVIDIA, and all that were not tested). [`Report::fused`](crate::Report::fused) and [`Report::not_fused`](crate::Report::not_fused) say what became of
+    /// says otherwise; on drivers where that is not known to be safe it is [`Fuse::Off`] (PoCL 6.0, rusticl, NVIDIA, and all that were not tested). [`Report::fused`](crate::Report::fused) and [`Report::not_fused`](crate::Report::not_fused) say what became of
     /// each.
     ///
     /// ```
@@ -239,12 +239,12 @@ pub(in crate::exec) fn asked_loops(option: Loops) -> Result<Loops, SetupError> {
 }
 
 /// Whether small launches become one: a kernel that clgraph writes from the source of the program, and that does what they do, one
-/// after the other. Memory, results and errors stay the same, to the last bit; on NVIDIA's driver (580) last bits of floating point may
-/// differ, so nothing is fused there that the program does not ask for.
+/// after the other. Memory, results and errors stay the same, to the last bit; on NVIDIA's driver (580) and rusticl (Mesa 26.2) last bits of floating
+/// point may differ, so nothing is fused there that the program does not ask for.
 ///
 /// A launch of few work-items costs a driver many times what its work costs: fused, a thousand of them take a few hundredths of the
 /// time. What is not fused, and why, is in the report ([`Report::not_fused`](crate::Report::not_fused)): kernels without source or
-/// whose source clgraph cannot read, with barriers, local memory, atomic functions or `printf`; images, samplers and local memory as
+/// whose source clgraph cannot read, with atomic functions or `printf`, on PoCL with barriers or local memory; images and samplers as
 /// arguments; large launches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
@@ -258,8 +258,9 @@ pub enum Fuse {
     /// [`autotune`](Finalize::autotune)); other executables, and those that [profile](Finalize::profiling), stay as they are.
     /// [`Report::fusing`](crate::Report::fusing) tells.
     Auto,
-    /// Fused kernels are built at finalize, which takes a second or more, on drivers with a cache of kernels for the first time
-    /// only. Programs with the same launches share them. Executables that [profile](Finalize::profiling) are not fused, and those that can
+    /// Fused kernels are built at finalize, and run once without their work, because drivers compile a kernel when it first runs. Finalize
+    /// waits for that, behind what the device does then. It takes a second or more, on drivers with a cache of kernels for the first time
+    /// only. Graphs of the same programs with the same launches share them. Executables that [profile](Finalize::profiling) are not fused, and those that can
     /// be [updated](Finalize::updatable) only where they are replayed ([`Path::Auto`], [`Path::Replay`], [`Path::Gated`]). If an update
     /// changes what fused kernels do not follow, the executable goes on without them, and they are built again in the background.
     Now,

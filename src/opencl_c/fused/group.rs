@@ -59,7 +59,7 @@ pub(super) fn write_macros(all: &mut String, locals: &[LocalText], begins: bool)
     for LocalText { name, .. } in locals {
         // Writing to a string never fails.
         let _ = match begins {
-            true => writeln!(all, "#define {name} (*(clgraph_fuse_local_{name} + 0))"),
+            true => writeln!(all, "#undef {name}\n#define {name} (*(clgraph_fuse_local_{name} + 0))"),
             false => writeln!(all, "#undef {name}"),
         };
     }

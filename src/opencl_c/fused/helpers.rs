@@ -37,7 +37,10 @@ pub(super) fn write_helpers<'a>(
     for (name, helper) in &helpers {
         let (params, args) = if helper.params.is_empty() { ("", "") } else { ("...", "__VA_ARGS__, ") };
         let own_name = own_name(name);
-        let _ = writeln!(all, "#define {name}({params}) clgraph_fuse_of_{own_name}({args}{ITEM_NAMES}, {RANGE_NAMES})");
+        let _ = writeln!(
+            all,
+            "#undef {name}\n#define {name}({params}) clgraph_fuse_of_{own_name}({args}{ITEM_NAMES}, {RANGE_NAMES})"
+        );
     }
     for (name, helper) in &helpers {
         let _ = writeln!(all, "{} {}", begin(name), &text[helper.body.clone()]);

@@ -176,7 +176,9 @@ fn functions_that_ask_for_ids_are_written_again_before_kernels() {
     expect![[r#"
         size_t clgraph_fuse_of_at(const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z, RANGE);
         float clgraph_fuse_of_of(global const float * from , uint by, const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z, RANGE);
+        #undef at
         #define at() clgraph_fuse_of_at(clgraph_fuse_x, clgraph_fuse_y, clgraph_fuse_z, RANGE)
+        #undef of
         #define of(...) clgraph_fuse_of_of(__VA_ARGS__, clgraph_fuse_x, clgraph_fuse_y, clgraph_fuse_z, RANGE)
         size_t clgraph_fuse_of_at(const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z, RANGE) { return get_global_id(0); }
         float clgraph_fuse_of_of(global const float * from , uint by, const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z, RANGE) { return twice(from[at() * by]); }

@@ -86,7 +86,7 @@ impl Fusing<'_> {
             self.pieces.iter().map(|(node, piece)| (*node, piece.program)).collect();
         let of = |node| Some((node, Transfer::of(self.tables, node).filter(|of| of.words > 0 && of.fits(self.form))?));
         let all: Vec<(NodeId, Transfer)> = ir.ids().filter_map(of).filter(|(node, _)| !is_left(self, *node)).collect();
-        // One of the programs of a body, if it has several: then it is no chain anyway.
+        // One of the numbers of programs in a body, if it has several: then it is no chain anyway.
         let in_turning = programs.iter().map(|(node, program)| (self.flows.of(*node), *program));
         let of_loops: FxHashMap<usize, usize> =
             in_turning.filter(|(flow, _)| self.turning.contains_key(flow)).collect();
