@@ -284,6 +284,12 @@ pub(crate) fn understates_work_groups(caps: &Caps) -> bool {
     caps.platform == "NVIDIA CUDA"
 }
 
+/// PoCL on a CPU (7.1): what stands before a loop is left out for some work-items, if a `return` under a condition comes before it. A fused
+/// kernel in which each work-item does its part of several launches has both more often than a kernel of a program.
+pub(crate) fn leaves_out_what_is_before_loops(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl && caps.driver_version.starts_with("7.")
+}
+
 /// PoCL on a CPU (7.1): in a work-group of one work-item, what stands before a loop of a kernel is run twice if another kernel calls that
 /// one under a condition.
 pub(crate) fn repeats_what_is_before_loops(caps: &Caps) -> bool {

@@ -30,6 +30,8 @@ pub(crate) enum NotFused {
     Function(String),
     /// The driver's compiler takes too long with barriers in a fused kernel.
     Waits,
+    /// The driver's compiler leaves out what work-items do before a loop.
+    Loops,
     /// The driver's compiler does not survive functions with so many parameters.
     Arguments(usize),
     /// The compiler does not build the program with the fused kernel.
@@ -50,6 +52,9 @@ impl fmt::Display for NotFused {
             ),
             Self::Waits => f.write_str(
                 "its work-items wait for each other, or share local memory, which takes the driver's compiler minutes",
+            ),
+            Self::Loops => f.write_str(
+                "it has a loop, and the driver's compiler leaves out what some work-items do before it where each does its part of several launches",
             ),
             Self::Arguments(count) => {
                 write!(f, "the driver's compiler crashes on functions with its {count} arguments")
@@ -101,6 +106,8 @@ pub(crate) struct Item<'a> {
     pub(crate) may_see_groups: bool,
     /// Whether its work-items may wait for each other, or share local memory: then it is a function of one work-item of a work-group.
     pub(crate) is_group: bool,
+    /// Whether each work-item may do its part of this launch and of others.
+    pub(crate) is_own: bool,
     /// Whether the program may touch memory by another type than that of the parameter.
     hides_types: bool,
 }
@@ -133,7 +140,8 @@ impl Kernel {
         }
         let effects = of.source.effects(self.name());
         let (may_see_groups, is_group) = (effects.may_see_groups, effects.may_wait);
-        Ok(Item { text, may_see_groups, is_group, hides_types: of.source.hides_types() })
+        let is_own = !is_group && !(effects.may_loop && quirks::leaves_out_what_is_before_loops(device.caps()));
+        Ok(Item { text, may_see_groups, is_group, is_own, hides_types: of.source.hides_types() })
     }
 }
 

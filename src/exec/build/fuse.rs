@@ -213,12 +213,18 @@ fn fits<'a>(tables: &'a Tables, device: &Device, form: Form, node: NodeId) -> Re
     let uses = Uses::of(&tables.ir, node);
     let items = items_of(form, grid, uses.is_some())?;
     let item = kernel.item(device).map_err(of_kernel)?;
-    let uses = uses.filter(|_| !item.is_group);
+    let (promises, uses) = (uses.is_some(), uses.filter(|_| item.is_own));
     let waiting = match item.is_group {
         true => Some(quirks::waiting_items_in_fused_kernels(device.caps()).ok_or_else(|| of_kernel(NotFused::Waits))?),
         false => None,
     };
-    let (in_turn, sizes) = range_fits(form, kernel.name(), grid, (item.may_see_groups, waiting), uses.is_some())?;
+    let range = range_fits(form, kernel.name(), grid, (item.may_see_groups, waiting), uses.is_some());
+    let (in_turn, sizes) = match range {
+        Err(WhyNotFused::Size { .. } | WhyNotFused::Range) if promises && !item.is_own && !item.is_group => {
+            return Err(of_kernel(NotFused::Loops));
+        }
+        range => range?,
+    };
     Ok(Fits { item, items, in_turn, sizes, uses })
 }
 

@@ -225,6 +225,11 @@ impl<'a> Launch<'a> {
         if item.is_group {
             return Err("its work-items wait for each other, or share local memory".to_owned());
         }
+        if !item.is_own {
+            return Err(
+                "it has a loop, and the driver's compiler leaves out what some work-items do before it".to_owned()
+            );
+        }
         if self.grid.local.is_none() && item.may_see_groups {
             return Err("it asks how its range is divided into work-groups, and the driver divides it".to_owned());
         }
