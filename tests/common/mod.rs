@@ -35,6 +35,8 @@ pub enum Reason {
     AlwaysHasDevice,
     /// A thread that waits for a command runs kernels, or asks again and again.
     WorksInWaits,
+    /// The compiler makes other values of some fused kernels.
+    ComputesOtherwise,
 }
 
 impl Reason {
@@ -50,6 +52,7 @@ impl Reason {
             Self::KnowsArgumentTypes => "knows-argument-types",
             Self::AlwaysHasDevice => "always-has-device",
             Self::WorksInWaits => "works-in-waits",
+            Self::ComputesOtherwise => "computes-otherwise",
         }
     }
 }

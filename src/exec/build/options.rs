@@ -148,7 +148,7 @@ impl Finalize {
     }
 
     /// Sets whether small launches are fused. Without this call it is [`Fuse::Auto`], unless the environment variable `CLGRAPH_FUSE`
-    /// says otherwise; on drivers where that is not known to be safe it is [`Fuse::Off`] (PoCL 6.0, rusticl, NVIDIA, and all that were not tested). [`Report::fused`](crate::Report::fused) and [`Report::not_fused`](crate::Report::not_fused) say what became of
+    /// says otherwise; on drivers where that is not known to be safe it is [`Fuse::Off`] (PoCL 6.0 and 7.1, rusticl, NVIDIA, and all that were not tested). [`Report::fused`](crate::Report::fused) and [`Report::not_fused`](crate::Report::not_fused) say what became of
     /// each.
     ///
     /// ```
