@@ -140,7 +140,8 @@ impl Kernel {
         }
         let effects = of.source.effects(self.name());
         let (may_see_groups, is_group) = (effects.may_see_groups, effects.may_wait);
-        let is_own = !is_group && !(effects.may_loop && quirks::leaves_out_what_is_before_loops(device.caps()));
+        let may_lose_stores = effects.may_loop && quirks::leaves_out_what_is_before_loops(device.caps());
+        let is_own = !is_group && !may_lose_stores;
         Ok(Item { text, may_see_groups, is_group, is_own, hides_types: of.source.hides_types() })
     }
 }
