@@ -7,7 +7,7 @@
 //! | `CLGRAPH_FUSE` | at finalize | `off`, `auto` or `now`: whether small launches are fused, unless the program says so |
 //! | `CLGRAPH_FUSE_AFTER` | at finalize | with `auto`: how many milliseconds of submissions come before the fused kernels are built |
 //! | `CLGRAPH_CHECK_ELEMENTWISE` | at finalize | `1`: submissions check the promises `elementwise` of launches; `0`: they do not |
-//! | `CLGRAPH_TUNING_CACHE` | at finalize | the file that keeps the measurements of the automatic path, unless the program names one |
+//! | `CLGRAPH_TUNING_CACHE` | at finalize | the file that keeps the measurements of the automatic path, beside which fused kernels are kept, unless the program names one |
 //! | `CLGRAPH_DUMP` | at finalize | a folder: each finalize, and each fusing after it, writes its report and its graph there |
 //! | `CLGRAPH_GLOBALS` | when a program with device globals is built | `named`, `kernel` or `argument`: how kernels access device globals, unless the program sets it |
 //! | `CLGRAPH_ASSUME` | when a device is wrapped | a list of features that the driver has and does not report: see [`Assume`] |

@@ -213,7 +213,7 @@
 //! | `CLGRAPH_CHECK_ELEMENTWISE` | `1`: submissions check what launches promise by [`KernelNode::elementwise`], which takes several times as long |
 //! | `CLGRAPH_PATH` | `auto`, `native`, `replay`, `gated` or `queues`: sets the [`Path`] if the program leaves it to clgraph |
 //! | `CLGRAPH_GLOBALS` | `named`, `kernel` or `argument`: sets how kernels reach device globals ([`GlobalAccess`]) if the program leaves it to clgraph |
-//! | `CLGRAPH_TUNING_CACHE` | names a file that keeps what the automatic path has found, if the program names none ([`Finalize::tuning_cache`]) |
+//! | `CLGRAPH_TUNING_CACHE` | names a file that keeps what the automatic path has found, and fused kernels in a folder beside it, if the program names none ([`Finalize::tuning_cache`]) |
 //! | `CLGRAPH_DUMP` | names a folder; each finalize, and each fusing after it, writes its report and its graph (DOT, and as text) there |
 //! | `CLGRAPH_ASSUME` | for experts: names features that the driver has but does not report. A list, separated by commas, of `command_buffer` (the functions may be used although the device does not list `cl_khr_command_buffer`), `simultaneous_use` (a command buffer may be enqueued again while it runs) and `kernel_printf` (recorded kernels may print) |
 //! | `OPENCL_DYLIB_PATH` | the OpenCL library to load, as for `opencl3` |
@@ -317,6 +317,7 @@ mod env;
 mod error;
 mod exec;
 mod ffi;
+mod files;
 mod graph;
 mod handles;
 mod images;

@@ -14,7 +14,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("device_global", &["device_global"]),
     ("quirks.rs", &["caps"]),
     ("opencl_c", &["opencl_c"]),
-    ("cl", &["cl", "command", "ffi", "caps", "device_global", "env", "error", "images", "opencl_c", "quirks"]),
+    ("files.rs", &["files"]),
+    ("cl", &["cl", "command", "ffi", "caps", "device_global", "env", "error", "files", "images", "opencl_c", "quirks"]),
     ("drawing", &["drawing"]),
     ("ir", &["ir", "command"]),
     ("lower", &["lower", "command", "ir"]),
@@ -42,7 +43,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "exec",
         &[
             "exec", "command", "record", "report", "graph", "handles", "plan", "ir", "lower", "cl", "caps", "drawing",
-            "env", "error", "opencl_c", "quirks",
+            "env", "error", "files", "opencl_c", "quirks",
         ],
     ),
     ("error", &["error", "handles", "caps", "images"]),

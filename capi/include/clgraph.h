@@ -664,7 +664,8 @@ typedef struct clg_finalize_options {
     bool no_autotune;
     // How many commands a command buffer holds at most, or 0 for the default.
     size_t commands_per_buffer;
-    // A file that keeps what the automatic path has found, or null.
+    // A file that keeps what the automatic path has found, or null. The folder beside it, with the name and `.programs`, keeps
+    // fused kernels.
     const char *tuning_cache;
     // How loops run that a condition ends: a `clg_loops`.
     int32_t loops;

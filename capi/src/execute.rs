@@ -107,7 +107,8 @@ pub struct clg_finalize_options {
     pub no_autotune: Flag,
     /// How many commands a command buffer holds at most, or 0 for the default.
     pub commands_per_buffer: usize,
-    /// A file that keeps what the automatic path has found, or null.
+    /// A file that keeps what the automatic path has found, or null. The folder beside it, with the name and `.programs`, keeps
+    /// fused kernels.
     pub tuning_cache: *const c_char,
     /// How loops run that a condition ends: a `clg_loops`.
     pub loops: i32,

@@ -568,7 +568,7 @@ impl Graph {
     /// (`Submission.profile`). `path`: how commands are enqueued, "auto", "native" (command buffers), "replay", "gated"
     /// or "queues". `result_slots`: how many submissions can hold results at a time; None for as many as the program
     /// likes. `commands_per_buffer`: the most commands of one command buffer. `tuning_cache`: a file that keeps what
-    /// the automatic path has found. `autotune`: whether the automatic path times submissions. `allow_conflicts`: nodes
+    /// the automatic path has found; the folder beside it, with the name and `.programs`, keeps fused kernels. `autotune`: whether the automatic path times submissions. `allow_conflicts`: nodes
     /// may use the same memory without an order. `separate_memory`: allocations of the graph share no bytes. `loops`: how loops
     /// run that a condition ends, "auto", "host-decided" (the host reads the condition before each turn) or "ahead" (several
     /// turns are enqueued before that, where they can be). `fuse`: whether small launches become one kernel that does what they

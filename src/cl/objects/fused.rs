@@ -9,6 +9,7 @@ use opencl_sys::{CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY, CL_OUT
 use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::context::InContext;
 use crate::cl::objects::device::Device;
+use crate::cl::objects::kept_programs::{KeptPrograms, NewProgram};
 use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::program::Program;
 use crate::cl::objects::program_builder::ProgramBuilder;
@@ -163,13 +164,18 @@ impl Program {
     }
 }
 
-/// Builds fused kernels, whose launches are of kernels of these programs that [are items](Kernel::item). Returns them in order. If there
-/// are several programs, their [dialects](Program::dialect) are one.
-pub(crate) fn fuse(programs: &[&Program], way: Way, kernels: &[FusedKernel]) -> Result<Vec<Kernel>, NotFused> {
+/// Builds fused kernels, whose launches are of kernels of these programs that [are items](Kernel::item). Returns them in order, with the
+/// program if it was built from its text. If there are several programs, their [dialects](Program::dialect) are one.
+pub(crate) fn fuse(
+    programs: &[&Program],
+    way: Way,
+    kernels: &[FusedKernel],
+    kept: Option<&KeptPrograms>,
+) -> Result<(Vec<Kernel>, Option<NewProgram>), NotFused> {
     let sources = programs.iter().map(|program| program.source());
     let sources: Vec<Arc<ProgramSource>> =
         sources.map(|of| of.cloned().map_err(|why| NotFused::Program(why.clone()))).collect::<Result<_, _>>()?;
-    let (Some(first), Some(others)) = (programs.first(), sources.get(1..)) else { return Ok(Vec::new()) };
+    let (Some(first), Some(others)) = (programs.first(), sources.get(1..)) else { return Ok((Vec::new(), None)) };
     // The parts of a long chain are often equal.
     let mut numbers: BTreeMap<&FusedKernel, usize> = BTreeMap::new();
     let mut unlike: Vec<FusedKernel> = Vec::new();
@@ -180,30 +186,30 @@ pub(crate) fn fuse(programs: &[&Program], way: Way, kernels: &[FusedKernel]) -> 
         });
     }
     let known = first.fused_programs().find(way, &unlike, others);
-    let program = match known {
-        Some(known) => known,
+    let (program, new) = match known {
+        Some(known) => (known, None),
         None => {
-            let program = match build(*first, &sources, way, &unlike, true) {
+            let program = match build(*first, &sources, way, &unlike, (true, kept)) {
                 // A type may hide what its values in a table must not be.
                 Err(NotFused::NotBuilt) if matches!(way, Way::InTurn(_)) => {
-                    build(*first, &sources, way, &unlike, false)
+                    build(*first, &sources, way, &unlike, (false, kept))
                 }
                 built => built,
             };
-            let program = match program {
-                Ok(program) => Some(program),
-                Err(NotFused::NotBuilt) => None,
+            let (program, to_keep) = match program {
+                Ok((program, new)) => (Some(program), new),
+                Err(NotFused::NotBuilt) => (None, None),
                 Err(why) => return Err(why),
             };
             let new = FusedProgram { way, kernels: unlike, others: others.to_vec(), program: program.clone() };
             let gone = first.fused_programs().keep(new);
             drop(gone);
-            program
+            (program, to_keep)
         }
     };
     let program = program.ok_or(NotFused::NotBuilt)?;
     let made = |kernel| program.kernel(&name(numbers[kernel])).map_err(|_| NotFused::Driver);
-    kernels.iter().map(made).collect()
+    Ok((kernels.iter().map(made).collect::<Result<_, _>>()?, new))
 }
 
 fn build(
@@ -211,8 +217,8 @@ fn build(
     sources: &[Arc<ProgramSource>],
     way: Way,
     kernels: &[FusedKernel],
-    rolls: bool,
-) -> Result<Program, NotFused> {
+    (rolls, kept): (bool, Option<&KeptPrograms>),
+) -> Result<(Program, Option<NewProgram>), NotFused> {
     let units = sources.iter().map(|of| Unit { text: &of.text, source: &of.source, options: &of.options });
     let units: Vec<Unit<'_>> = units.collect();
     let text = match way {
@@ -227,7 +233,10 @@ fn build(
             .map(|first| Options::read(first.options).unwrap_or_default().others.join(" "))
             .unwrap_or_default(),
     };
-    ProgramBuilder::new(context.context()).options(&options).source(&text).map_err(|error| {
+    if let Some(program) = kept.and_then(|kept| kept.find(context.context(), &options, &text)) {
+        return Ok((program, None));
+    }
+    let program = ProgramBuilder::new(context.context()).options(&options).source(&text).map_err(|error| {
         log_later!(Debug, "a program with fused kernels cannot be built: {error}");
         // Without memory a driver refuses a text that it may build later.
         const NO_MEMORY: [i32; 3] = [CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY];
@@ -237,5 +246,7 @@ fn build(
             }
             _ => NotFused::Driver,
         }
-    })
+    })?;
+    let new = kept.map(|_| NewProgram { program: program.clone(), options, text });
+    Ok((program, new))
 }

@@ -17,6 +17,8 @@
 //! | `buffer.rs`, `image.rs`, `sampler.rs` | buffers, their slices and sub-buffers; images; samplers |
 //! | `program.rs`, `program_builder.rs` | programs from every form that OpenCL knows; building them |
 //! | `kernel.rs`, `kernel_object.rs` | a kernel function with its parameters; a `cl_kernel` with its arguments set |
+//! | `fused.rs` | programs with fused kernels, built from their text and shared |
+//! | `kept_programs.rs` | the binaries of such programs, in files for the next process |
 //! | `guarded.rs` | the same program with kernels that run only if a number in memory is not zero |
 //! | `command_buffer.rs` | command buffers: recorded once, enqueued often, changed in place where the driver can |
 //!
@@ -33,6 +35,7 @@ pub(crate) mod fused;
 pub(crate) mod guarded;
 pub(crate) mod handle;
 pub(crate) mod image;
+pub(crate) mod kept_programs;
 pub(crate) mod kernel;
 pub(crate) mod kernel_object;
 pub(crate) mod program;

@@ -9,13 +9,14 @@ use rustc_hash::FxHashMap;
 use crate::cl::completion::reentrancy;
 use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::context::InContext;
+use crate::cl::objects::kept_programs::KeptPrograms;
 use crate::command::Command;
 use crate::env;
 #[allow(unused_imports)] // Only the documentation names it.
 use crate::error::SubmitError;
 use crate::error::{Error, FinalizeError, Result, UpdateError};
 use crate::exec::build::arena::{self, OwnMemory};
-use crate::exec::build::fuse::{self, FusedGraph, Reports, Shares};
+use crate::exec::build::fuse::{self, FusedGraph, How, Reports, Shares};
 use crate::exec::build::fused_tier;
 use crate::exec::build::loops;
 use crate::exec::build::options::{Finalize, Fuse, asked_fuse, asked_fuse_after, asked_loops, asked_path};
@@ -118,6 +119,8 @@ impl Graph {
             asked_fuse_after(options.fuse_after)?,
         );
         let checks = env::check_elementwise()?;
+        let tuning_cache = options.tuning_cache.clone().or_else(env::tuning_cache);
+        let kept = tuning_cache.as_deref().map(KeptPrograms::beside);
         // If another thread adds nodes meanwhile, it adds them to a copy.
         let Current { tables: graph, reshaped, moved } = self.current()?;
         let full = || FinalizeError::Full { limit: Ir::MOST as u64 };
@@ -143,10 +146,19 @@ impl Graph {
         let before = placed.as_ref().map_or(&flat, |(placed, _)| placed).clone();
         let is_replayed = matches!(path, Path::Auto | Path::Replay | Path::Gated);
         let (now_fused, fused) = if fuses_now {
-            let FusedGraph { flat, reports, launches, .. } =
-                fuse::fuse(before, self.device(), &Shares::default(), options.allow_conflicts, asked_loops);
+            let how = How {
+                device: self.device(),
+                shares: &Shares::default(),
+                keeps_order: options.allow_conflicts,
+                loops: asked_loops,
+                kept: kept.as_ref(),
+            };
+            let FusedGraph { flat, reports, launches, new, .. } = fuse::fuse(before, how);
             match fused_tier::warm_up(self.context(), self.device(), &launches) {
-                Ok(()) => (flat, reports),
+                Ok(()) => {
+                    kept.iter().for_each(|kept| kept.keep(&new));
+                    (flat, reports)
+                }
                 Err(error) => {
                     log_later!(Debug, "{error}: an executable is not fused");
                     let not_fused = fused_tier::refused(reports, &error);
@@ -240,7 +252,7 @@ impl Graph {
             updatable = Some(keeps);
             values.tables = Arc::new(own);
         }
-        let tuning_cache = options.tuning_cache.or_else(env::tuning_cache).filter(|_| plan.strategies.len() > 1);
+        let tuning_cache = tuning_cache.filter(|_| plan.strategies.len() > 1);
         let tuning_cache =
             tuning_cache.map(|file| TuningCache::new(file, self.device().caps(), &flat.tables.ir, &plan));
         let mut exec_state = ExecutableState::new(values, editing, moved, rings, recorded, &plan, tuning_cache);
@@ -294,9 +306,11 @@ impl Graph {
         let may_fuse = !options.profiling && !fixed.plan.only_recorded;
         let is_tiered = may_fuse && asked_fuse == Fuse::Auto && path == Path::Auto && options.autotune && !is_small;
         let is_pinned = may_fuse && asked_fuse == Fuse::Now && options.updatable && is_replayed;
+        let way = fused_tier::Way { loops: asked_loops, kept };
         let inner = Arc::new_cyclic(|this: &Weak<Inner>| {
             let this = Weak::clone(this);
-            let build = move || fused_tier::start(&this, asked_loops);
+            let way = way.clone();
+            let build = move || fused_tier::start(&this, &way);
             if is_tiered {
                 exec_state.may_fuse(Waiting::new(fuse_after, None, Arc::new(build)));
             } else if is_pinned {
@@ -307,7 +321,7 @@ impl Graph {
             Inner { fixed, exec_state: Mutex::new(exec_state), exclusive }
         });
         if is_pinned {
-            fused_tier::now(&inner, asked_loops);
+            fused_tier::now(&inner, &way);
         }
         Ok(Executable(inner))
     }

@@ -5,11 +5,11 @@
 mod attempt;
 mod layout;
 mod programs;
+mod shares;
 mod transfer;
 mod turning;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -17,11 +17,12 @@ use crate::cl::memory::region::AsRegion;
 use crate::cl::objects::buffer::Buffer;
 use crate::cl::objects::device::Device;
 use crate::cl::objects::fused::{self, Item, NotFused};
+use crate::cl::objects::kept_programs::{KeptPrograms, NewProgram};
 use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::program::Program;
 use crate::command::{Arg, Command, Grid, Location};
 use crate::exec::build::options::Loops;
-use crate::graph::{Binding, Flat, FusedChain, Tables};
+use crate::graph::{Flat, FusedChain, Tables};
 use crate::ir::flows::Flows;
 use crate::ir::{ById, NodeId, ViewId};
 use crate::lower::{self, Chain, Chains, EachItem, Need, Piece, Pointer, Uses, Waiting};
@@ -36,6 +37,7 @@ use crate::report::fused::{FusedForm, FusedReport, NotFusedReport, WhyNotFused};
 use self::attempt::Attempt;
 pub(in crate::exec) use self::layout::{LaidChain, LaidLaunch, Layout, Place};
 use self::programs::Programs;
+pub(in crate::exec) use self::shares::Shares;
 pub(in crate::exec) use self::transfer::Transfer;
 use self::turning::{in_loops, turning};
 
@@ -48,54 +50,6 @@ pub(in crate::exec) struct FusedLaunches {
     pub(in crate::exec) turns: bool,
 }
 
-/// Which arguments of launches get other values by themselves. Others that are equal are one argument of a fused kernel.
-#[derive(Clone, Debug, Default)]
-pub(in crate::exec) struct Shares {
-    /// By node and need of its piece.
-    of: FxHashMap<(NodeId, u32), u32>,
-    last: u32,
-    /// Whether updates are to come.
-    are_for_updates: bool,
-}
-
-impl Shares {
-    /// Arguments of one parameter are one, and are apart from all others. `planned` says which planned node a node of the graph is.
-    pub(in crate::exec) fn of_parameters(graph: &Tables, planned: impl Fn(NodeId) -> Option<NodeId>) -> Self {
-        let mut this = Self { are_for_updates: true, ..Self::default() };
-        let mut known: FxHashMap<usize, u32> = FxHashMap::default();
-        let mut near = 0;
-        for node in graph.ir.ids().filter(|_| !graph.bindings.is_empty()) {
-            let Command::Kernel { args, .. } = graph.ir.command(node) else { continue };
-            let bindings = graph.bindings_near(near, *args);
-            near = bindings.end;
-            let Some(planned) = planned(node) else { continue };
-            for Binding { arg, cells, .. } in &graph.bindings[bindings] {
-                let need = arg - args.ends().0;
-                match cells.as_slice() {
-                    [cell] => {
-                        let next = this.last + 1;
-                        let number = *known.entry(Arc::as_ptr(cell).addr()).or_insert(next);
-                        this.last = this.last.max(number);
-                        this.of.insert((planned, need), number);
-                    }
-                    _ => this.set_apart(planned, need),
-                }
-            }
-        }
-        this
-    }
-
-    /// Notes that an argument got another value than equal ones.
-    pub(in crate::exec) fn set_apart(&mut self, node: NodeId, need: u32) {
-        self.last += 1;
-        self.of.insert((node, need), self.last);
-    }
-
-    fn get(&self, node: NodeId, need: usize) -> u32 {
-        self.of.get(&(node, need as u32)).copied().unwrap_or(0)
-    }
-}
-
 /// A graph in which launches are fused.
 pub(in crate::exec) struct FusedGraph {
     pub(in crate::exec) flat: Flat,
@@ -103,6 +57,21 @@ pub(in crate::exec) struct FusedGraph {
     /// Empty if nothing was fused.
     pub(in crate::exec) launches: Vec<FusedLaunches>,
     pub(in crate::exec) layout: Layout,
+    /// The programs that were built from their text. Empty if none are kept.
+    pub(in crate::exec) new: Vec<NewProgram>,
+}
+
+/// How a graph is fused.
+#[derive(Clone, Copy)]
+pub(in crate::exec) struct How<'a> {
+    pub(in crate::exec) device: &'a Device,
+    pub(in crate::exec) shares: &'a Shares,
+    /// Whether nodes that no edges order keep their order.
+    pub(in crate::exec) keeps_order: bool,
+    /// How loops with a condition run.
+    pub(in crate::exec) loops: Loops,
+    /// Where fused kernels are kept for the next process.
+    pub(in crate::exec) kept: Option<&'a KeptPrograms>,
 }
 
 /// What was fused, and why the rest was not.
@@ -143,16 +112,10 @@ pub(in crate::exec) fn none(flat: &Flat, why: &WhyNotFused) -> Vec<NotFusedRepor
     all.map(|node| NotFusedReport { node: flat.origins.of(node).node.index(), why: why.clone() }).collect()
 }
 
-/// Fuses what fits. `keeps_order`: nodes that no edges order keep their order. `loops`: how loops with a condition run.
-pub(in crate::exec) fn fuse(
-    flat: Flat,
-    device: &Device,
-    shares: &Shares,
-    keeps_order: bool,
-    loops: Loops,
-) -> FusedGraph {
-    let attempt = |joins| Attempt::new(&flat, (device, shares, loops), keeps_order, joins);
-    let Attempt { fusing, chains, mut built, not_fused } = match attempt(true) {
+/// Fuses what fits.
+pub(in crate::exec) fn fuse(flat: Flat, how: How<'_>) -> FusedGraph {
+    let attempt = |joins| Attempt::new(&flat, how, joins);
+    let Attempt { fusing, chains, mut built, not_fused, new } = match attempt(true) {
         // A compiler may refuse the text of several programs.
         failed if failed.joins_in_vain() => attempt(false),
         made => made,
@@ -185,11 +148,11 @@ pub(in crate::exec) fn fuse(
     match flat.fused(&chains, built) {
         Some((fused, origins)) => {
             let layout = fusing.layout(&chains, &fused, &origins);
-            FusedGraph { flat: fused, reports, launches, layout }
+            FusedGraph { flat: fused, reports, launches, layout, new }
         }
         None => {
             reports.fused.clear();
-            FusedGraph { flat, reports, launches: Vec::new(), layout: Layout::default() }
+            FusedGraph { flat, reports, launches: Vec::new(), layout: Layout::default(), new: Vec::new() }
         }
     }
 }
@@ -279,6 +242,7 @@ pub(in crate::exec) fn range_fits(
 struct Fusing<'a> {
     tables: &'a Tables,
     device: &'a Device,
+    kept: Option<&'a KeptPrograms>,
     form: Form,
     pieces: FxHashMap<NodeId, Piece>,
     programs: Programs<'a>,
@@ -295,7 +259,7 @@ struct Fusing<'a> {
 impl<'a> Fusing<'a> {
     fn new(
         tables: &'a Tables,
-        (device, shares, loops): (&'a Device, &'a Shares, Loops),
+        How { device, shares, loops, kept, .. }: How<'a>,
         joins: bool,
         say: &mut impl FnMut(NodeId, WhyNotFused),
     ) -> Self {
@@ -303,7 +267,7 @@ impl<'a> Fusing<'a> {
         let form = if quirks::fuses_by_one_item(device.caps()) { Form::OneItem } else { Form::OneGroup };
         let (ranges, flows) = (FxHashMap::default(), Flows::new(&tables.ir));
         let turning = if loops == Loops::Auto { turning(tables) } else { BTreeMap::new() };
-        let mut this = Self { tables, device, form, pieces, programs, types, ranges, shares, flows, turning };
+        let mut this = Self { tables, device, kept, form, pieces, programs, types, ranges, shares, flows, turning };
         let in_loops = in_loops(tables);
         let ir = &tables.ir;
         for node in ir.ids() {
@@ -400,8 +364,14 @@ impl<'a> Fusing<'a> {
         ((!self.programs.is_plain(program, &type_text)).then_some(program), type_text)
     }
 
-    /// Builds the fused kernels of chains. Returns them with the arguments of each; None for a chain that stays as it is.
-    fn build(&self, chains: &Chains, say: &mut impl FnMut(NodeId, WhyNotFused)) -> Vec<Option<FusedChain>> {
+    /// Builds the fused kernels of chains. Returns them with the arguments of each; None for a chain that stays as it is. `new` gets the
+    /// programs that are built.
+    fn build(
+        &self,
+        chains: &Chains,
+        new: &mut Vec<NewProgram>,
+        say: &mut impl FnMut(NodeId, WhyNotFused),
+    ) -> Vec<Option<FusedChain>> {
         let mut built: Vec<Option<FusedChain>> = chains.chains.iter().map(|_| None).collect();
         let caps = self.device.caps();
         let in_turn = Way::InTurn(Dialect {
@@ -420,12 +390,14 @@ impl<'a> Fusing<'a> {
             if of.is_empty() {
                 continue;
             }
-            let fuse = |of: &[usize]| {
+            let mut fuse = |of: &[usize]| {
                 let its = of.iter().map(|at| &chains.chains[*at]);
                 let units = self.programs.of_all(its.clone().flat_map(|chain| chain.launches.iter().copied()));
                 let programs: Vec<&Program> = units.iter().map(|number| self.programs.program(*number)).collect();
                 let kernels: Vec<FusedKernel> = its.map(|chain| self.kernel(chain, &units)).collect();
-                fused::fuse(&programs, way, &kernels)
+                let (kernels, built) = fused::fuse(&programs, way, &kernels, self.kept)?;
+                new.extend(built);
+                Ok(kernels)
             };
             let mut refused = |at: usize, why: &NotFused| {
                 for node in &chains.chains[at].launches {

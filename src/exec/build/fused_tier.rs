@@ -12,13 +12,14 @@ use crate::cl::memory::region::AsRegion;
 use crate::cl::objects::buffer::Buffer;
 use crate::cl::objects::context::{Context, InContext};
 use crate::cl::objects::device::Device;
+use crate::cl::objects::kept_programs::KeptPrograms;
 use crate::cl::objects::kernel_object::KernelObjectError;
 use crate::cl::objects::queue::{DriverQueue, QueueProperties};
 use crate::command::{Arg, Command};
 use crate::env;
 use crate::error::{Error, Result};
 use crate::exec::build::finalize::events_at;
-use crate::exec::build::fuse::{self, FusedGraph, FusedLaunches, Layout, Reports, Shares};
+use crate::exec::build::fuse::{self, FusedGraph, FusedLaunches, How, Layout, Reports, Shares};
 use crate::exec::build::loops;
 use crate::exec::build::options::{Finalize, Loops};
 use crate::exec::build::prepare::{ExecutableParts, Home, plain_options};
@@ -33,14 +34,23 @@ use crate::report::Report;
 use crate::report::dump;
 use crate::report::fused::{FusingState, NotFusedReport, WhyNotFused};
 
+/// How the fused form of an executable is built.
+#[derive(Clone)]
+pub(in crate::exec) struct Way {
+    /// How loops with a condition run.
+    pub(in crate::exec) loops: Loops,
+    /// Where fused kernels are kept for the next process.
+    pub(in crate::exec) kept: Option<KeptPrograms>,
+}
+
 /// Builds the fused form of an executable in the background. The caller holds no lock.
-pub(in crate::exec) fn start(executable: &Weak<Inner>, loops: Loops) {
+pub(in crate::exec) fn start(executable: &Weak<Inner>, way: &Way) {
     let Some(inner) = executable.upgrade() else { return };
-    let of = Weak::clone(executable);
+    let (of, way) = (Weak::clone(executable), way.clone());
     let runs = background::run(move || {
         let begun = Instant::now();
         // The executable may be dropped meanwhile.
-        let Some(parts) = of.upgrade().map(|inner| Parts::of(&inner, loops)) else { return };
+        let Some(parts) = of.upgrade().map(|inner| Parts::of(&inner, way)) else { return };
         let built = catch(|| parts.build()).unwrap_or_else(|text| {
             log_later!(Error, "clgraph (please report this) panicked: {text}; an executable is not fused");
             Err((FusingState::Refused, Vec::new()))
@@ -58,9 +68,9 @@ pub(in crate::exec) fn start(executable: &Weak<Inner>, loops: Loops) {
 }
 
 /// Builds the fused form of an executable now.
-pub(in crate::exec) fn now(inner: &Inner, loops: Loops) {
+pub(in crate::exec) fn now(inner: &Inner, way: &Way) {
     let begun = Instant::now();
-    let built = Parts::of(inner, loops).build();
+    let built = Parts::of(inner, way.clone()).build();
     tier::build_took(begun.elapsed().as_nanos());
     give(inner, built);
 }
@@ -105,11 +115,11 @@ struct Parts {
     allow_conflicts: bool,
     ports: Arc<Ports>,
     report: Report,
-    loops: Loops,
+    way: Way,
 }
 
 impl Parts {
-    fn of(inner: &Inner, loops: Loops) -> Self {
+    fn of(inner: &Inner, way: Way) -> Self {
         let fixed = &inner.fixed;
         let mut options = Finalize::new();
         if fixed.updatable.is_some() {
@@ -130,23 +140,26 @@ impl Parts {
             allow_conflicts: fixed.allow_conflicts,
             ports: Arc::clone(&fixed.ports),
             report: fixed.report.clone(),
-            loops,
+            way,
         }
     }
 
     /// Builds it.
     fn build(self) -> Built {
-        let Self { context, device, graph, id, flat, base, shares, options, allow_conflicts, ports, mut report, loops } =
+        let Self { context, device, graph, id, flat, base, shares, options, allow_conflicts, ports, mut report, way } =
             self;
+        let Way { loops, kept } = way;
         let before = Arc::clone(&flat.tables);
         let (flat, rolled) = loops::unroll(flat, &options, loops);
         let unrolled = Arc::clone(&flat.tables);
-        let FusedGraph { flat, reports, launches, layout } = fuse::fuse(flat, &device, &shares, allow_conflicts, loops);
+        let how = How { device: &device, shares: &shares, keeps_order: allow_conflicts, loops, kept: kept.as_ref() };
+        let FusedGraph { flat, reports, launches, layout, new } = fuse::fuse(flat, how);
         if reports.fused.is_empty() {
             return Err((FusingState::Nothing, reports.not_fused));
         }
         let is_updatable = options != Finalize::new();
         let made = warm_up(&context, &device, &launches).and_then(|()| {
+            kept.iter().for_each(|kept| kept.keep(&new));
             let (align, limit) = context.buffer_limits();
             // Conflicts were looked for when the executable was finalized, and its memory has its place.
             let asked = plain_options(MemoryOptions { align, limit, share: false });

@@ -134,6 +134,9 @@ impl Finalize {
     /// and list of commands with sizes and edges. A damaged file, or one with other content, is left alone, with a
     /// warning in the log. An entry with a strategy that the graph does not have is ignored, also with a warning. The
     /// format may change with the version of clgraph.
+    ///
+    /// A folder beside the file, whose name is the file's and `.programs`, keeps fused kernels as binaries, so that the next process
+    /// builds them in milliseconds. Binaries are code: if another user can write to that folder, none is used, with a warning. The files have at most 64 MiB.
     pub fn tuning_cache(mut self, file: impl Into<PathBuf>) -> Self {
         self.tuning_cache = Some(file.into());
         self
@@ -148,7 +151,7 @@ impl Finalize {
     }
 
     /// Sets whether small launches are fused. Without this call it is [`Fuse::Auto`], unless the environment variable `CLGRAPH_FUSE`
-    /// says otherwise; on drivers where that is not known to be safe it is [`Fuse::Off`] (PoCL 6.0 and 7.1, rusticl, NVIDIA, and all that were not tested). [`Report::fused`](crate::Report::fused) and [`Report::not_fused`](crate::Report::not_fused) say what became of
+    /// says otherwise; on drivers where that is not known to be safe it is [`Fuse::Off`] (PoCL 6.0, rusticl, NVIDIA, and all that were not tested). [`Report::fused`](crate::Report::fused) and [`Report::not_fused`](crate::Report::not_fused) say what became of
     /// each.
     ///
     /// ```

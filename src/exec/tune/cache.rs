@@ -6,11 +6,7 @@
 //! is left alone.
 
 use std::fmt::{self, Write as _};
-use std::fs;
-use std::io::{self, Read, Write};
 use std::path::{Path as FilePath, PathBuf};
-use std::process;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -21,6 +17,7 @@ use crate::cl::completion::user_code::log_later;
 use crate::cl::completion::workers;
 use crate::command::Command;
 use crate::exec::tune::autotuner::{Autotuner, Times};
+use crate::files;
 use crate::handles::NodeKind;
 use crate::ir::Ir;
 use crate::plan::{Path, Plan, Strategy};
@@ -124,12 +121,7 @@ impl TuningCache {
             }
             too_many = older.len().div_ceil(4);
         };
-        // A process that reads meanwhile reads the old file or the new one.
-        let (beside, written) = write_beside(&self.file, &text).map_err(|error| error.to_string())?;
-        written.and_then(|()| fs::rename(&beside, &self.file)).map_err(|error| {
-            let _ = fs::remove_file(&beside);
-            error.to_string()
-        })
+        files::replace(&self.file, text.as_bytes()).map_err(|error| error.to_string())
     }
 
     /// Returns the other graphs of all devices, oldest first: day, device, graph.
@@ -151,36 +143,12 @@ const NO_DEVICES: &str = "the file lists no devices";
 
 const REMEDY: &str = "delete the file, or use another file (`Finalize::tuning_cache`, CLGRAPH_TUNING_CACHE)";
 
-/// Writes a new file beside another. Returns its name, and how that went.
-fn write_beside(file: &FilePath, text: &str) -> io::Result<(PathBuf, io::Result<()>)> {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let nanos = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |now| now.subsec_nanos());
-    let mut beside = file.to_owned().into_os_string();
-    beside.push(format!(".{}-{nanos}-{}", process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
-    let beside = PathBuf::from(beside);
-    // `create_new` neither overwrites a file of somebody else nor follows a link.
-    let mut new = fs::OpenOptions::new().write(true).create_new(true).open(&beside)?;
-    let written = new.write_all(text.as_bytes());
-    Ok((beside, written))
-}
-
 /// Returns the file's content, or an empty cache if there is no file. Returns an error if the file has other content.
 fn read(file: &FilePath) -> Result<Value, String> {
-    match fs::metadata(file) {
-        // Reading from something that is no plain file may never end.
-        Ok(metadata) if !metadata.is_file() => return Err("this is a folder, or not an ordinary file".to_owned()),
-        Ok(metadata) if metadata.len() > LARGEST => return Err(format!("the file has more than {LARGEST} bytes")),
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(json!({ "clgraph_tuning_cache": 1, "devices": {} }));
-        }
-        Err(error) => return Err(error.to_string()),
-    }
-    // The file may have been replaced since the check, so the length is limited here too.
-    let mut text = String::new();
-    let read = fs::File::open(file).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text));
-    read.map_err(|error| error.to_string())?;
-    let all: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let Some(text) = files::read(file, LARGEST)? else {
+        return Ok(json!({ "clgraph_tuning_cache": 1, "devices": {} }));
+    };
+    let all: Value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
     match all.get("clgraph_tuning_cache") {
         Some(version) if *version == 1 && all["devices"].is_object() => Ok(all),
         Some(version) if *version == 1 => Err(NO_DEVICES.to_owned()),
@@ -217,9 +185,5 @@ fn fingerprint(ir: &Ir, plan: &Plan) -> String {
     for (from, to) in &plan.edges.needed {
         let _ = write!(text, "{} {};", from.0, to.0);
     }
-    // FNV-1a: the hash must be the same in every process, which the standard library does not promise.
-    let hash = text
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
-    format!("{hash:016x}")
+    format!("{:016x}", files::fingerprint(text.into_bytes()))
 }

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Fusing, Shares};
-use crate::cl::objects::device::Device;
-use crate::exec::build::options::Loops;
+use super::{Fusing, How};
+use crate::cl::objects::kept_programs::NewProgram;
 use crate::graph::{Flat, FusedChain};
 use crate::ir::NodeId;
 use crate::lower::{self, Chains};
@@ -20,28 +19,27 @@ pub(super) struct Attempt<'a> {
     /// None for a chain that stays as it is.
     pub(super) built: Vec<Option<FusedChain>>,
     pub(super) not_fused: Vec<NotFusedReport>,
+    /// The programs that were built.
+    pub(super) new: Vec<NewProgram>,
 }
 
 impl<'a> Attempt<'a> {
     /// Finds chains, and builds their kernels. `joins`: launches of several programs may be in one.
-    pub(super) fn new(
-        flat: &'a Flat,
-        (device, shares, loops): (&'a Device, &'a Shares, Loops),
-        keeps_order: bool,
-        joins: bool,
-    ) -> Self {
+    pub(super) fn new(flat: &'a Flat, how: How<'a>, joins: bool) -> Self {
+        let How { device, keeps_order, .. } = how;
         let mut not_fused = Vec::new();
         let mut say = |node: NodeId, why: WhyNotFused| {
             not_fused.push(NotFusedReport { node: flat.origins.of(node).node.index(), why });
         };
-        let mut fusing = Fusing::new(&flat.tables, (device, shares, loops), joins, &mut say);
+        let mut fusing = Fusing::new(&flat.tables, how, joins, &mut say);
         let most = device.caps().max_parameter_size.saturating_sub(OWN_ARGUMENTS);
         let mut chains = lower::chains(&flat.tables.ir, most, keeps_order, |node| fusing.pieces.get(&node));
         if fusing.leave_loops(&chains, &mut say) {
             chains = lower::chains(&flat.tables.ir, most, keeps_order, |node| fusing.pieces.get(&node));
         }
-        let built = fusing.build(&chains, &mut say);
-        Self { fusing, chains, built, not_fused }
+        let mut new = Vec::new();
+        let built = fusing.build(&chains, &mut new, &mut say);
+        Self { fusing, chains, built, not_fused, new }
     }
 
     /// Returns whether a chain stays as it is whose kernel was in a text of several programs.
