@@ -48,6 +48,18 @@ pub(super) unsafe fn one<H, T: Plain>(ask: Query<H>, of: H, name: cl_uint) -> Ch
     Ok(unsafe { value.assume_init() })
 }
 
+/// Asks for a value of one size. What an older driver does not know is 0.
+///
+/// # Safety
+/// As for [`one`].
+unsafe fn known<H, T: Plain + Default>(ask: Query<H>, of: H, name: cl_uint) -> Checked<T> {
+    // SAFETY: as for `one`.
+    match unsafe { one(ask, of, name) } {
+        Err(CL_INVALID_VALUE) => Ok(T::default()),
+        answer => answer,
+    }
+}
+
 /// Asks for a list.
 ///
 /// # Safety
@@ -83,16 +95,17 @@ pub(super) unsafe fn facts(device: cl_device_id) -> Checked<Facts> {
     // SAFETY: a device. What an older driver does not know is not there.
     unsafe {
         let bits: cl_uint = one(ask, device, CL_DEVICE_MEM_BASE_ADDR_ALIGN)?;
-        let flag = |name| one::<_, cl_bool>(ask, device, name).is_ok_and(|flag| flag != 0);
+        let is_older = checked_version(device)? < Some((3, 0));
         Ok(Facts {
             launches: Device {
                 most: list(ask, device, CL_DEVICE_MAX_WORK_ITEM_SIZES)?,
                 // From 2.0 to 2.2 all devices can do it.
-                has_non_uniform: flag(CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT) || version(device) < Some((3, 0)),
+                has_non_uniform: is_older
+                    || known::<_, cl_bool>(ask, device, CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT)? != 0,
             },
             alignment: (bits / 8).max(1) as usize,
-            has_images: flag(CL_DEVICE_IMAGE_SUPPORT),
-            has_svm: one::<_, cl_ulong>(ask, device, CL_DEVICE_SVM_CAPABILITIES).is_ok_and(|bits| bits != 0),
+            has_images: known::<_, cl_bool>(ask, device, CL_DEVICE_IMAGE_SUPPORT)? != 0,
+            has_svm: known::<_, cl_ulong>(ask, device, CL_DEVICE_SVM_CAPABILITIES)? != 0,
         })
     }
 }
@@ -103,11 +116,19 @@ pub(super) unsafe fn facts(device: cl_device_id) -> Checked<Facts> {
 /// It is a device.
 pub(super) unsafe fn version(device: cl_device_id) -> Option<(u32, u32)> {
     // SAFETY: a device.
-    let text = unsafe { list::<_, u8>(calls::clGetDeviceInfo, device, CL_DEVICE_VERSION) }.ok()?;
+    unsafe { checked_version(device) }.ok()?
+}
+
+/// The same; an error if the driver fails.
+///
+/// # Safety
+/// It is a device.
+unsafe fn checked_version(device: cl_device_id) -> Checked<Option<(u32, u32)>> {
+    // SAFETY: a device.
+    let text = unsafe { list::<_, u8>(calls::clGetDeviceInfo, device, CL_DEVICE_VERSION) }?;
     let text = String::from_utf8_lossy(&text).into_owned();
-    let number = text.strip_prefix("OpenCL ")?.split(' ').next()?;
-    let (major, minor) = number.split_once('.')?;
-    Some((major.parse().ok()?, minor.parse().ok()?))
+    let number = text.strip_prefix("OpenCL ").and_then(|text| text.split(' ').next()?.split_once('.'));
+    Ok(number.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?))))
 }
 
 /// Returns a device's list of extensions with versions. It may be empty.
