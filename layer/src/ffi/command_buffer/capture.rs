@@ -238,7 +238,7 @@ pub(super) enum Waiting {
 /// # Safety
 /// A list of the program's.
 pub(super) unsafe fn wait_for_events(count: cl_uint, list: *const cl_event, name: &'static str) -> Waiting {
-    if !is_active() || list.is_null() || count == 0 {
+    if list.is_null() || count == 0 {
         return Waiting::Driver;
     }
     // SAFETY: a list of that length.

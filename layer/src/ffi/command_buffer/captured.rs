@@ -252,6 +252,10 @@ unsafe extern "system" fn clWaitForEvents(count: cl_uint, list: *const cl_event)
     type Function = unsafe extern "system" fn(cl_uint, *const cl_event) -> cl_int;
     // SAFETY: rule T.
     let Some(function) = (unsafe { next::<Function>(41) }) else { return CL_INVALID_OPERATION };
+    if !capture::is_active() {
+        // SAFETY: rule V.
+        return unsafe { function(count, list) };
+    }
     // SAFETY: what the program gave, or a list of the layer's.
     unsafe {
         match capture::wait_for_events(count, list, "clWaitForEvents") {
