@@ -15,6 +15,10 @@ use clgraph::{
 };
 use common::in_a_process_with_layer as with_layer;
 use opencl3::command_queue as calls;
+use opencl3::command_queue::{
+    CL_QUEUE_ON_DEVICE, CL_QUEUE_ON_DEVICE_DEFAULT, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROPERTIES,
+};
+use opencl3::device::{CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES, CL_DEVICE_PLATFORM};
 use opencl3::kernel as kernels;
 use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_event, cl_kernel, cl_mem};
 
@@ -391,6 +395,104 @@ fn addresses_are_captured() {
         world.queue.enqueue_read_buffer(&memory, 0, &mut back, &[]).unwrap();
         assert_eq!(back, [7; LEN]);
     });
+}
+
+type Find = unsafe extern "system" fn(isize, *const std::ffi::c_char) -> *mut c_void;
+type SetPointer = unsafe extern "system" fn(cl_kernel, u32, *const c_void) -> i32;
+
+/// Rule L3: as memory that is shared with the host, memory that the device has by an address of its own.
+#[test]
+fn addresses_of_the_device_are_captured() {
+    with_layer("addresses_of_the_device_are_captured", || {
+        let world = World::new(false);
+        if world.queue.device().caps().usm.is_none() {
+            println!("no USM");
+            return;
+        }
+        let memory = clgraph::Memory::<u32>::with_kind(&world.queue, MemoryKind::UsmDevice, LEN).unwrap();
+        world.queue.enqueue_write_buffer(&memory, 0, &[5; LEN], &[]).unwrap();
+        let address = memory.as_ptr().unwrap().cast::<c_void>();
+        let (add, of) = (world.raw("add"), library(&world));
+        // SAFETY: the library is loaded already, and the function has that type.
+        let set = unsafe {
+            let library = libc::dlopen(c"libOpenCL.so.1".as_ptr(), libc::RTLD_NOW);
+            let find = libc::dlsym(library, c"clGetExtensionFunctionAddressForPlatform".as_ptr());
+            let find = std::mem::transmute::<*mut c_void, Find>(find);
+            let platform = opencl3::device::get_device_info(world.queue.device().raw(), CL_DEVICE_PLATFORM).unwrap();
+            let function = find(isize::from(platform), c"clSetKernelArgMemPointerINTEL".as_ptr());
+            std::mem::transmute::<*mut c_void, SetPointer>(function)
+        };
+        // SAFETY: work-items touch their own elements, and the memory outlives the graph.
+        let captured = unsafe {
+            world.graph.capture(&world.queue, || {
+                assert_eq!(set(add, 0, address), 0);
+                of.set(add, 1, &2_u32);
+                release(of.launch(add, &[]));
+                release(of.launch(add, &[]));
+                Ok(())
+            })
+        };
+        assert_eq!(captured.unwrap().nodes.len(), 2);
+        let mut back = vec![0; LEN];
+        world.queue.enqueue_read_buffer(&memory, 0, &mut back, &[]).unwrap();
+        assert_eq!(back, [5; LEN], "nothing has run");
+        world.run();
+        world.queue.enqueue_read_buffer(&memory, 0, &mut back, &[]).unwrap();
+        assert_eq!(back, [9; LEN]);
+    });
+}
+
+/// Rule L3: kernels that print, and kernels that enqueue kernels, do so when the graph runs.
+#[test]
+fn kernels_that_print_or_enqueue_are_captured() {
+    let said = with_layer("kernels_that_print_or_enqueue_are_captured", || {
+        let world = World::new(false);
+        let (a, of) = (world.buffer(1), library(&world));
+        let captures = |source: &str, options: &str, name: &str| {
+            let program = clgraph::ProgramBuilder::new(&world.queue).options(options).source(source).unwrap();
+            let object = program.kernel(name).unwrap().to_opencl3().unwrap();
+            // SAFETY: the work-items touch their own elements.
+            let captured = unsafe {
+                world.graph.capture(&world.queue, || {
+                    of.set(object.get(), 0, &a.raw());
+                    release(of.launch(object.get(), &[]));
+                    Ok(())
+                })
+            };
+            assert_eq!(captured.unwrap().nodes.len(), 1);
+        };
+        let source = r#"kernel void tell(global uint *a) {
+            a[get_global_id(0)] += 1;
+            if (get_global_id(0) == 0) printf("the kernel printed %u\n", a[0]);
+        }"#;
+        captures(source, "-cl-std=CL1.2", "tell");
+        world.run();
+        assert_eq!(world.read(&a), [2; LEN]);
+
+        let device = world.queue.device();
+        let can = opencl3::device::get_device_info(device.raw(), CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES);
+        if u64::from(can.unwrap()) == 0 {
+            println!("no kernels that enqueue kernels");
+            return;
+        }
+        let on_device = CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_ON_DEVICE | CL_QUEUE_ON_DEVICE_DEFAULT;
+        let list = [u64::from(CL_QUEUE_PROPERTIES as u32), on_device, 0];
+        // SAFETY: live objects, and a list that ends with 0.
+        let queue = unsafe {
+            calls::create_command_queue_with_properties(world.queue.context().raw(), device.raw(), list.as_ptr())
+        };
+        let source = "kernel void parent(global uint *a) {
+            if (get_global_id(0) > 0) return;
+            enqueue_kernel(get_default_queue(), CLK_ENQUEUE_FLAGS_WAIT_KERNEL, ndrange_1D(64), ^{ a[get_global_id(0)] += 10; });
+        }";
+        captures(source, "-cl-std=CL2.0", "parent");
+        world.run();
+        assert_eq!(world.read(&a), [13; LEN]);
+        // SAFETY: the queue is live, and nothing uses it.
+        unsafe { calls::release_command_queue(queue.unwrap()) }.unwrap();
+    });
+    // The process with the layer says nothing to itself.
+    assert!(said.is_none_or(|said| said.matches("the kernel printed 2").count() == 1));
 }
 
 /// Rule L3: commands of images, rectangles of buffers, and kernels with images, samplers and structs are nodes as others are.
