@@ -264,5 +264,21 @@ pub(super) fn is_type(word: &str) -> bool {
         "ptrdiff_t",
         "intptr_t",
     ];
-    TYPES.contains(&word.trim_end_matches(|c: char| c.is_ascii_digit()))
+    let name = word.trim_end_matches(|c: char| c.is_ascii_digit());
+    TYPES.contains(&name) && ["", "2", "3", "4", "8", "16"].contains(&&word[name.len()..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_have_the_widths_that_vectors_have() {
+        for word in ["uint", "uint2", "float16", "size_t", "void"] {
+            assert!(is_type(word), "{word}");
+        }
+        for word in ["uint128", "int32", "float1", "uint02", "4", "", "vector4"] {
+            assert!(!is_type(word), "{word}");
+        }
+    }
 }
