@@ -95,6 +95,12 @@ fn kernel(rng: &mut Rng, all: &mut String, number: usize, asks: bool) -> Shape {
     if has_flag {
         let _ = writeln!(all, "    local volatile uint flag;");
     }
+    // Atomics whose effect does not depend on the order of work-items.
+    let counts = ["add", "sub", "min", "max", "and", "or", "xor"][rng.usize(..7)];
+    let has_counts = rng.bool();
+    if has_counts {
+        let _ = writeln!(all, "    local uint counts[4];");
+    }
     let _ = writeln!(
         all,
         "    const uint me = ME, all = ALL;\n    float x = from[AT];\n    one[me] = x; two[all - 1 - me] = x * by;"
@@ -102,10 +108,18 @@ fn kernel(rng: &mut Rng, all: &mut String, number: usize, asks: bool) -> Shape {
     if has_flag {
         let _ = writeln!(all, "    if (me == {}) {{ flag = 1 + get_group_id(0); }}", rng.u8(..2));
     }
+    if has_counts {
+        let _ = writeln!(all, "    if (me < 4u) counts[me] = 77u;");
+    }
     for _ in 0..rng.usize(1..5) {
         let other = format!("(me * {} + {}) % all", rng.u8(1..7), rng.u8(..9));
         let (from, to) = if rng.bool() { ("one", "two") } else { ("two", "one") };
         let _ = writeln!(all, "    SYNC;");
+        if has_counts && rng.bool() {
+            let (head, at) = (["", "if (me & 1u) ", "for (uint k = 0; k < 3u; k++) "][rng.usize(..3)], rng.u8(1..5));
+            let to = ["&counts[me & 3u]", "counts + (me * 3u & 3u)", "&counts[2]"][rng.usize(..3)];
+            let _ = writeln!(all, "    {head}atomic_{counts}({to}, me * {at}u + get_group_id(0));");
+        }
         let _ = match rng.u8(..if asks { 5 } else { 4 }) {
             4 => writeln!(all, "    x += late({from}) + get_group_id(0);"),
             0 => writeln!(all, "    if ({from}[{other}] < x) {{ x = x * 0.5f + {from}[me]; }}"),
@@ -123,6 +137,9 @@ fn kernel(rng: &mut Rng, all: &mut String, number: usize, asks: bool) -> Shape {
     }
     if has_flag {
         let _ = writeln!(all, "    if (flag > 2u) x += flag;");
+    }
+    if has_counts {
+        let _ = writeln!(all, "    SYNC;\n    x += counts[me & 3u] & 255u;");
     }
     if rng.bool() {
         let _ = writeln!(all, "    if (me % {} == 0) return;", rng.u8(2..5));

@@ -88,10 +88,76 @@ fn local_variables_are_read_or_refused() {
         ),
         (of("a[0] = work_group_reduce_add(a[0]);"), NotItem::Waits),
         (of("local float t[N]; wait_group_events(1, 0);"), NotItem::Waits),
-        (of("local int t[N]; atomic_inc(t);"), NotItem::Order("atomic_inc".to_owned())),
     ];
     for (text, why) in &refused {
         assert_eq!(item(text).as_ref(), Err(why), "{text}");
+    }
+}
+
+/// Rules Z1, Z3: statements of one kind on whole numbers in local memory.
+#[test]
+fn atomics_on_local_memory_are_read_or_refused() {
+    let of = |body: &str| {
+        format!(
+            "#define N 8\n#define ADD(x) atomic_add(x, 1)\nuint h(uint x) {{ return x; }}\n\
+             kernel void f(global uint *a, local uint *given, local float *real, uint k) {{ {body} }}"
+        )
+    };
+    let read = [
+        "local int t[N]; atomic_inc(t);",
+        "local uint t[N][N]; atomic_add(&t[k][h(a[0]) & 7], a[k] > 3 ? 1u : k);",
+        "local volatile uint n; if (k) atomic_inc(&n); else atomic_sub(&n, 3u);",
+        "for (uint i = 0; i < k; i++) atomic_add(given + (a[i] ? i : 0), 2u); a[0] = *given + given[1];",
+        "local ulong t; { atom_max(&t, (ulong)k); } atom_max(&t, 1ul);",
+        "do atomic_xor(&given[k], 1u); while (k--);",
+    ];
+    for body in read {
+        assert!(item(&of(body)).is_ok(), "{body}: {:?}", item(&of(body)));
+    }
+    let refused = [
+        // What is seen of it.
+        "local int t; a[0] = atomic_inc(&t);",
+        "local int t; if (atomic_inc(&t) == 0) a[0] = 1;",
+        "local int t; for (; atomic_dec(&t);) a[0] = 1;",
+        "local int t; a[0] = (uint)atomic_inc(&t);",
+        "local int t; k, atomic_inc(&t);",
+        "local int t; atomic_inc(&t), a[0] = 1;",
+        "local int t; a[0] = k ? 1 : atomic_inc(&t);",
+        "local int t; atomic_inc(&t) + 1;",
+        "local int t; atomic_add(&t, atomic_inc(given));",
+        // Where it is.
+        "atomic_inc(a);",
+        "atomic_inc(&a[0]);",
+        "local int t[N]; atomic_inc((t));",
+        "local int t[N]; atomic_inc(t[0]);",
+        "local int t[N]; atomic_inc(k ? t : given);",
+        "local int t[N]; atomic_inc(t + k ? given : given);",
+        "local int t[N]; atomic_inc(&t[0] + 1);",
+        "local int t[N]; atomic_inc(1 + t);",
+        "local int t[N]; local int *p = t; atomic_inc(p);",
+        "{ global uint *given = a; atomic_inc(given); }",
+        "{ global uint *x, *given = a; atomic_inc(given); }",
+        "{ global uint **x, given[2]; atomic_inc(given); }",
+        "atomic_add(real, 1);",
+        "local float t; atomic_add(&t, 1.0f);",
+        // What it does.
+        "local int t; atomic_xchg(&t, 1);",
+        "local int t; atomic_cmpxchg(&t, 1, 2);",
+        "local int t; atomic_inc(&t); atomic_max(&t, 3);",
+        "local int t; atomic_inc(&t); atomic_inc(a);",
+        "local int t; ADD(&t);",
+        "local int t; atomic_fetch_add_explicit(&t, 1, memory_order_relaxed);",
+        "local int t; \n#ifdef N\natomic_inc(&t);\n#endif\n",
+    ];
+    for body in refused {
+        assert!(matches!(item(&of(body)), Err(NotItem::Order(_))), "{body}: {:?}", item(&of(body)));
+    }
+    for begin in
+        ["void atomic_inc(local int *x) { *x = get_global_id(0); }", "#define atomic_inc(x) h(*x)", "#define int float"]
+    {
+        let text = format!("{begin}\nkernel void f(global uint *a) {{ local int t; atomic_inc(&t); }}");
+        let is_read = Source::read(&text, "").is_ok_and(|source| source.item("f").is_ok());
+        assert!(!is_read, "{text}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reads a source as declarations: which kernels it defines, and what keeps them from being called by another kernel.
 
+mod atomics;
 mod helpers;
 mod joining;
 mod kernel;

@@ -32,6 +32,8 @@ pub(crate) struct KernelText {
     pub(super) takes_low_bits: bool,
     /// Its local variables, or why they are not known.
     locals: Result<Vec<LocalText>, NotItem>,
+    /// Atomic functions that its body calls on local memory, if no effect of them depends on the order of work-items.
+    atomics: BTreeSet<String>,
     /// Why the body cannot be written elsewhere.
     pub(super) moves: Result<(), NotItem>,
     /// How it uses names that may be those of functions.
@@ -185,7 +187,8 @@ impl Source {
                     return Err(NotItem::Waits);
                 }
                 let is_order = |part: &&str| word.contains(*part) && !word.starts_with('.');
-                if ["atom", "__sync", "printf", "pipe", "ndrange"].iter().any(is_order) {
+                let is_local = of == name && text.atomics.contains(word) && !self.words.contains_key(word);
+                if !is_local && ["atom", "__sync", "printf", "pipe", "ndrange"].iter().any(is_order) {
                     return Err(NotItem::Order(word.clone()));
                 }
                 if let Some(id) = self.naming_ids.get(word) {
@@ -324,9 +327,22 @@ impl<'a> Reader<'a> {
             self.places.free.push((own_name.to_owned(), place.clone(), free));
         });
         let locals = self.locals(body, &names);
+        let atomics = self.local_atomics(body, (&names, &each), &locals);
         let takes_low_bits = self.takes_low_bits(body) || self.takes_low_bits(inside);
         let (attributes, uses, body) = (attributes.join(" "), self.uses(inside, body), place);
-        Ok(KernelText { attributes, params, names, each, body, type_text, takes_low_bits, locals, moves, uses })
+        Ok(KernelText {
+            attributes,
+            params,
+            names,
+            each,
+            body,
+            type_text,
+            takes_low_bits,
+            locals,
+            atomics,
+            moves,
+            uses,
+        })
     }
 
     fn param(&self, tokens: &[Token], type_text: String) -> ParamText {
