@@ -1,4 +1,4 @@
-//! Fused kernels that a process keeps for the next one, beside the tuning cache: rule Z2. Whatever is in the files, results are the same.
+//! Fused kernels that a process keeps for the next one, beside the tuning cache. Whatever is in the files, results are the same.
 //!
 //! A process has one logger, so the tests are one.
 
@@ -20,6 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const SOURCE: &str = "
     kernel void advance(global uint *x, uint by) { size_t i = get_global_id(0); x[i] = x[i] * 3 + by + (uint)i; }
 ";
+
+/// A process that has this variable uses the file that it names, and ends.
+const CHILD: &str = "CLGRAPH_TEST_KEPT";
 
 /// Stores what clgraph says of kept programs.
 struct Lines(Mutex<Vec<(Level, String)>>);
@@ -43,7 +46,10 @@ static LINES: Lines = Lines(Mutex::new(Vec::new()));
 
 /// Returns a graph of a program that no other graph has: graphs of one program share fused kernels.
 fn chain(bench: &Bench, x: &Buffer<u32>) -> Graph {
-    let program = Program::from_source(&bench.queue, SOURCE).unwrap();
+    chain_of(bench, &Program::from_source(&bench.queue, SOURCE).unwrap(), x)
+}
+
+fn chain_of(bench: &Bench, program: &Program, x: &Buffer<u32>) -> Graph {
     let (graph, kernel) = (bench.graph(), program.kernel("advance").unwrap());
     for by in 0..LAUNCHES {
         // SAFETY: each work-item touches its own element.
@@ -61,11 +67,14 @@ fn model(mut x: Vec<u32>) -> Vec<u32> {
 
 /// Finalizes a chain, submits it, and checks what it did. Returns what was said of kept programs.
 fn once(bench: &Bench, options: Finalize) -> (Executable, Vec<(Level, String)>) {
+    bench.let_threads_run();
     LINES.0.lock().unwrap().clear();
     let x = bench.buffer(&[7; LEN]);
     let executable = chain(bench, &x).finalize(options).unwrap();
     executable.submit(&bench.queue).unwrap().wait().unwrap();
     assert_eq!(bench.content(&x), model(vec![7; LEN]));
+    // The log is written on a thread of clgraph's.
+    bench.let_threads_run();
     let lines = std::mem::take(&mut *LINES.0.lock().unwrap());
     (executable, lines)
 }
@@ -109,11 +118,16 @@ fn warns(lines: &[(Level, String)], of: &str) -> bool {
     matches!(lines, [(Level::Warn, text)] if text.contains(of))
 }
 
+/// Rule Z10
 #[test]
 fn fused_kernels_are_kept_for_the_next_process() {
     log::set_logger(&LINES).unwrap();
     log::set_max_level(LevelFilter::Debug);
     let bench = Bench::new();
+    if let Some(cache) = std::env::var_os(CHILD) {
+        let (_, said) = once(&bench, Finalize::new().fuse(Fuse::Now).tuning_cache(PathBuf::from(cache)));
+        return println!("said: {said:?}");
+    }
     let place = folder("all");
     let (cache, programs) = (place.join("tuning.json"), place.join("tuning.json.programs"));
     let now = || Finalize::new().fuse(Fuse::Now).tuning_cache(&cache);
@@ -132,7 +146,9 @@ fn fused_kernels_are_kept_for_the_next_process() {
     assert_eq!(executable.report().unchecked_kernels, Vec::<String>::new());
     assert_eq!(executable.report().warnings, Vec::<String>::new());
     let (_, said) = once(&bench, now().updatable());
-    assert!(!said.iter().any(|(level, _)| *level == Level::Warn), "{said:?}");
+    assert!(said.iter().all(|(level, _)| *level == Level::Debug), "{said:?}");
+    let (_, said) = once(&bench, now().updatable());
+    assert!(is_used(&said), "{said:?}");
 
     // Without a tuning cache, nothing is kept and nothing is read.
     let (_, said) = once(&bench, Finalize::new().fuse(Fuse::Now));
@@ -185,25 +201,73 @@ fn fused_kernels_are_kept_for_the_next_process() {
     fs::remove_file(file).unwrap();
     fs::create_dir(file).unwrap();
     let (_, said) = once(&bench, now());
-    assert!(said.first().is_some_and(|(level, text)| *level == Level::Warn && text.contains("folder")), "{said:?}");
+    let is_told = |(level, text): &(Level, String)| *level == Level::Warn && text.contains("folder");
+    assert!(said.first().is_some_and(is_told) && said.iter().any(|(_, text)| text.contains("is not kept")), "{said:?}");
     fs::remove_dir_all(&programs).unwrap();
     fs::write(&programs, "").unwrap();
-    once(&bench, now());
+    let (_, said) = once(&bench, now());
+    assert!(said.len() == 2 && said.iter().all(is_told), "{said:?}");
     fs::remove_file(&programs).unwrap();
 
     // What others may write is not used.
     once(&bench, now());
-    files(&programs, 1);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        assert_eq!(fs::metadata(&programs).unwrap().permissions().mode() & 0o777, 0o700);
-        fs::set_permissions(&programs, fs::Permissions::from_mode(0o770)).unwrap();
-        let (_, said) = once(&bench, now());
-        assert!(warns(&said, "other users may write to"), "{said:?}");
-        fs::set_permissions(&programs, fs::Permissions::from_mode(0o700)).unwrap();
-        let (_, said) = once(&bench, now());
-        assert!(is_used(&said), "{said:?}");
+        let modes = |place: &Path| fs::metadata(place).unwrap().permissions().mode() & 0o777;
+        assert_eq!((modes(&programs), modes(file)), (0o700, 0o600));
+        for (place, open, closed) in [(programs.as_path(), 0o770, 0o700), (file.as_path(), 0o602, 0o600)] {
+            fs::set_permissions(place, fs::Permissions::from_mode(open)).unwrap();
+            let (_, said) = once(&bench, now());
+            let told = "other users may write to";
+            assert!(said.first().is_some_and(|(level, text)| *level == Level::Warn && text.contains(told)), "{said:?}");
+            fs::set_permissions(place, fs::Permissions::from_mode(closed)).unwrap();
+            let (_, said) = once(&bench, now());
+            assert!(is_used(&said), "{said:?}");
+        }
+    }
+
+    // The oldest go, and what is not clgraph's stays.
+    let fake = |name: &str, bytes| fs::File::create(programs.join(name)).unwrap().set_len(bytes).unwrap();
+    let foreign = ["deadbeefdeadbeef.tar.gz", "d41d8cd98f00b204e9800998ecf8427e", "0123456789abcdef text", "README"];
+    foreign.iter().for_each(|name| fake(name, 40 << 20));
+    (0..5).for_each(|at| fake(&format!("000000000000000{at}"), 14 << 20));
+    fake("0123456789abcdef.17-5-0", 14 << 20);
+    fs::remove_file(file).unwrap();
+    let (_, said) = once(&bench, now());
+    assert_eq!(said, []);
+    let there = |name: &str| programs.join(name).exists();
+    assert!(foreign.iter().all(|name| there(name)) && file.exists());
+    let left = (0..5).filter(|at| there(&format!("000000000000000{at}"))).count();
+    assert_eq!(left + usize::from(there("0123456789abcdef.17-5-0")), 4);
+
+    // What was fused without a cache is kept when there is one.
+    fs::remove_file(file).unwrap();
+    let (program, x) = (Program::from_source(&bench.queue, SOURCE).unwrap(), bench.buffer(&[7; LEN]));
+    let graph = chain_of(&bench, &program, &x);
+    graph.finalize(Finalize::new().fuse(Fuse::Now)).unwrap();
+    assert!(!file.exists());
+    graph.finalize(now()).unwrap();
+    assert!(file.exists());
+
+    // Other processes use them, and leave them for the next.
+    let process = |cache: &Path| {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        command.args(["fused_kernels_are_kept_for_the_next_process", "--exact", "--nocapture"]).env(CHILD, cache);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert!(process(&cache).contains(": used"));
+    let other = place.join("other.json");
+    assert!(process(&other).contains("said: []"));
+    assert!(process(&other).contains(": used"));
+
+    // No other folder is made, and a name that is no file's keeps nothing.
+    for (file, warnings) in [(place.join("no/such/tuning.json"), 1), (place.join("no/"), 0), (PathBuf::from(".."), 0)] {
+        let (_, said) = once(&bench, Finalize::new().fuse(Fuse::Now).tuning_cache(&file));
+        assert_eq!(said.len(), warnings, "{said:?}");
+        assert!(!place.join("no").exists());
     }
     let _ = fs::remove_dir_all(&place);
 

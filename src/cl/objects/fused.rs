@@ -9,7 +9,7 @@ use opencl_sys::{CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY, CL_OUT
 use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::context::InContext;
 use crate::cl::objects::device::Device;
-use crate::cl::objects::kept_programs::{KeptPrograms, NewProgram};
+use crate::cl::objects::kept_programs::{KeptPrograms, MadeProgram};
 use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::program::Program;
 use crate::cl::objects::program_builder::ProgramBuilder;
@@ -75,17 +75,30 @@ struct FusedProgram {
     kernels: Vec<FusedKernel>,
     /// The programs whose kernels it launches too.
     others: Vec<Arc<ProgramSource>>,
-    /// None if the compiler refuses its text.
-    program: Option<Program>,
+    /// With the form of its text; None if the compiler refuses it.
+    program: Option<(Program, Rolls)>,
+    /// Whether it was to be kept for the next process.
+    is_kept: bool,
 }
+
+/// Whether launches that come again are written as loops.
+type Rolls = bool;
 
 /// How many of a program are kept.
 const KEPT: usize = 16;
 
 impl FusedPrograms {
-    fn find(&self, way: Way, kernels: &[FusedKernel], others: &[Arc<ProgramSource>]) -> Option<Option<Program>> {
-        let is_it = |of: &&FusedProgram| of.way == way && of.kernels == kernels && are_same(&of.others, others);
-        self.0.iter().find(is_it).map(|of| of.program.clone())
+    /// Returns a program, and whether it is to be kept now. `keeps`: programs are.
+    fn find(
+        &mut self,
+        (way, kernels, others): (Way, &[FusedKernel], &[Arc<ProgramSource>]),
+        keeps: bool,
+    ) -> Option<(Option<(Program, Rolls)>, bool)> {
+        let is_it = |of: &&mut FusedProgram| of.way == way && of.kernels == kernels && are_same(&of.others, others);
+        let found = self.0.iter_mut().find(is_it)?;
+        let is_new = keeps && !found.is_kept;
+        found.is_kept |= keeps;
+        Some((found.program.clone(), is_new))
     }
 
     /// Keeps a program. Returns one that goes, which the caller drops where no lock is held.
@@ -164,14 +177,14 @@ impl Program {
     }
 }
 
-/// Builds fused kernels, whose launches are of kernels of these programs that [are items](Kernel::item). Returns them in order, with the
-/// program if it was built from its text. If there are several programs, their [dialects](Program::dialect) are one.
+/// Builds fused kernels, whose launches are of kernels of these programs that [are items](Kernel::item). Returns them in order, with their
+/// program if it is one to keep or was kept. If there are several programs, their [dialects](Program::dialect) are one.
 pub(crate) fn fuse(
     programs: &[&Program],
     way: Way,
     kernels: &[FusedKernel],
     kept: Option<&KeptPrograms>,
-) -> Result<(Vec<Kernel>, Option<NewProgram>), NotFused> {
+) -> Result<(Vec<Kernel>, Option<MadeProgram>), NotFused> {
     let sources = programs.iter().map(|program| program.source());
     let sources: Vec<Arc<ProgramSource>> =
         sources.map(|of| of.cloned().map_err(|why| NotFused::Program(why.clone()))).collect::<Result<_, _>>()?;
@@ -185,40 +198,45 @@ pub(crate) fn fuse(
             unlike.len() - 1
         });
     }
-    let known = first.fused_programs().find(way, &unlike, others);
-    let (program, new) = match known {
-        Some(known) => (known, None),
+    let known = first.fused_programs().find((way, &unlike, others), kept.is_some());
+    let (program, made) = match known {
+        Some((Some((program, rolls)), true)) => {
+            let Text { options, text } = written(&sources, way, &unlike, rolls);
+            (Some(program.clone()), Some(MadeProgram { program, options, text, was_kept: false }))
+        }
+        Some((known, _)) => (known.map(|(program, _)| program), None),
         None => {
-            let program = match build(*first, &sources, way, &unlike, (true, kept)) {
+            let build = |rolls| Ok((build(*first, written(&sources, way, &unlike, rolls), unlike.len(), kept)?, rolls));
+            let built = match build(true) {
                 // A type may hide what its values in a table must not be.
-                Err(NotFused::NotBuilt) if matches!(way, Way::InTurn(_)) => {
-                    build(*first, &sources, way, &unlike, (false, kept))
-                }
+                Err(NotFused::NotBuilt) if matches!(way, Way::InTurn(_)) => build(false),
                 built => built,
             };
-            let (program, to_keep) = match program {
-                Ok((program, new)) => (Some(program), new),
-                Err(NotFused::NotBuilt) => (None, None),
+            let built = match built {
+                Ok(built) => Some(built),
+                Err(NotFused::NotBuilt) => None,
                 Err(why) => return Err(why),
             };
-            let new = FusedProgram { way, kernels: unlike, others: others.to_vec(), program: program.clone() };
-            let gone = first.fused_programs().keep(new);
+            let program = built.as_ref().map(|(made, rolls)| (made.program.clone(), *rolls));
+            let (others, is_kept) = (others.to_vec(), kept.is_some());
+            let gone = first.fused_programs().keep(FusedProgram { way, kernels: unlike, others, program, is_kept });
             drop(gone);
-            (program, to_keep)
+            let made = built.map(|(made, _)| made);
+            (made.as_ref().map(|made| made.program.clone()), made.filter(|_| is_kept))
         }
     };
     let program = program.ok_or(NotFused::NotBuilt)?;
-    let made = |kernel| program.kernel(&name(numbers[kernel])).map_err(|_| NotFused::Driver);
-    Ok((kernels.iter().map(made).collect::<Result<_, _>>()?, new))
+    let kernel = |kernel| program.kernel(&name(numbers[kernel])).map_err(|_| NotFused::Driver);
+    Ok((kernels.iter().map(kernel).collect::<Result<_, _>>()?, made))
 }
 
-fn build(
-    context: &impl InContext,
-    sources: &[Arc<ProgramSource>],
-    way: Way,
-    kernels: &[FusedKernel],
-    (rolls, kept): (bool, Option<&KeptPrograms>),
-) -> Result<(Program, Option<NewProgram>), NotFused> {
+/// What a compiler gets.
+struct Text {
+    options: String,
+    text: String,
+}
+
+fn written(sources: &[Arc<ProgramSource>], way: Way, kernels: &[FusedKernel], rolls: Rolls) -> Text {
     let units = sources.iter().map(|of| Unit { text: &of.text, source: &of.source, options: &of.options });
     let units: Vec<Unit<'_>> = units.collect();
     let text = match way {
@@ -233,8 +251,19 @@ fn build(
             .map(|first| Options::read(first.options).unwrap_or_default().others.join(" "))
             .unwrap_or_default(),
     };
-    if let Some(program) = kept.and_then(|kept| kept.find(context.context(), &options, &text)) {
-        return Ok((program, None));
+    Text { options, text }
+}
+
+/// Builds a program with so many fused kernels.
+fn build(
+    context: &impl InContext,
+    Text { options, text }: Text,
+    count: usize,
+    kept: Option<&KeptPrograms>,
+) -> Result<MadeProgram, NotFused> {
+    let is_good = |program: &Program| (0..count).all(|number| program.kernel(&name(number)).is_ok());
+    if let Some(program) = kept.and_then(|kept| kept.find(context.context(), (&options, &text), is_good)) {
+        return Ok(MadeProgram { program, options, text, was_kept: true });
     }
     let program = ProgramBuilder::new(context.context()).options(&options).source(&text).map_err(|error| {
         log_later!(Debug, "a program with fused kernels cannot be built: {error}");
@@ -247,6 +276,5 @@ fn build(
             _ => NotFused::Driver,
         }
     })?;
-    let new = kept.map(|_| NewProgram { program: program.clone(), options, text });
-    Ok((program, new))
+    Ok(MadeProgram { program, options, text, was_kept: false })
 }

@@ -120,7 +120,7 @@ impl Graph {
         );
         let checks = env::check_elementwise()?;
         let tuning_cache = options.tuning_cache.clone().or_else(env::tuning_cache);
-        let kept = tuning_cache.as_deref().map(KeptPrograms::beside);
+        let kept = tuning_cache.as_deref().and_then(KeptPrograms::beside);
         // If another thread adds nodes meanwhile, it adds them to a copy.
         let Current { tables: graph, reshaped, moved } = self.current()?;
         let full = || FinalizeError::Full { limit: Ir::MOST as u64 };
@@ -153,14 +153,15 @@ impl Graph {
                 loops: asked_loops,
                 kept: kept.as_ref(),
             };
-            let FusedGraph { flat, reports, launches, new, .. } = fuse::fuse(before, how);
+            let FusedGraph { flat, reports, launches, made, .. } = fuse::fuse(before, how);
             match fused_tier::warm_up(self.context(), self.device(), &launches) {
                 Ok(()) => {
-                    kept.iter().for_each(|kept| kept.keep(&new));
+                    kept.iter().for_each(|kept| kept.keep(&made));
                     (flat, reports)
                 }
                 Err(error) => {
                     log_later!(Debug, "{error}: an executable is not fused");
+                    kept.iter().for_each(|kept| kept.forget(&made));
                     let not_fused = fused_tier::refused(reports, &error);
                     (flat, Reports { fused: Vec::new(), not_fused })
                 }

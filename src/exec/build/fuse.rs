@@ -17,7 +17,7 @@ use crate::cl::memory::region::AsRegion;
 use crate::cl::objects::buffer::Buffer;
 use crate::cl::objects::device::Device;
 use crate::cl::objects::fused::{self, Item, NotFused};
-use crate::cl::objects::kept_programs::{KeptPrograms, NewProgram};
+use crate::cl::objects::kept_programs::{KeptPrograms, MadeProgram};
 use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::program::Program;
 use crate::command::{Arg, Command, Grid, Location};
@@ -57,8 +57,8 @@ pub(in crate::exec) struct FusedGraph {
     /// Empty if nothing was fused.
     pub(in crate::exec) launches: Vec<FusedLaunches>,
     pub(in crate::exec) layout: Layout,
-    /// The programs that were built from their text. Empty if none are kept.
-    pub(in crate::exec) new: Vec<NewProgram>,
+    /// The programs that are to be kept, or were.
+    pub(in crate::exec) made: Vec<MadeProgram>,
 }
 
 /// How a graph is fused.
@@ -115,7 +115,7 @@ pub(in crate::exec) fn none(flat: &Flat, why: &WhyNotFused) -> Vec<NotFusedRepor
 /// Fuses what fits.
 pub(in crate::exec) fn fuse(flat: Flat, how: How<'_>) -> FusedGraph {
     let attempt = |joins| Attempt::new(&flat, how, joins);
-    let Attempt { fusing, chains, mut built, not_fused, new } = match attempt(true) {
+    let Attempt { fusing, chains, mut built, not_fused, made } = match attempt(true) {
         // A compiler may refuse the text of several programs.
         failed if failed.joins_in_vain() => attempt(false),
         made => made,
@@ -148,11 +148,11 @@ pub(in crate::exec) fn fuse(flat: Flat, how: How<'_>) -> FusedGraph {
     match flat.fused(&chains, built) {
         Some((fused, origins)) => {
             let layout = fusing.layout(&chains, &fused, &origins);
-            FusedGraph { flat: fused, reports, launches, layout, new }
+            FusedGraph { flat: fused, reports, launches, layout, made }
         }
         None => {
             reports.fused.clear();
-            FusedGraph { flat, reports, launches: Vec::new(), layout: Layout::default(), new: Vec::new() }
+            FusedGraph { flat, reports, launches: Vec::new(), layout: Layout::default(), made: Vec::new() }
         }
     }
 }
@@ -364,12 +364,12 @@ impl<'a> Fusing<'a> {
         ((!self.programs.is_plain(program, &type_text)).then_some(program), type_text)
     }
 
-    /// Builds the fused kernels of chains. Returns them with the arguments of each; None for a chain that stays as it is. `new` gets the
-    /// programs that are built.
+    /// Builds the fused kernels of chains. Returns them with the arguments of each; None for a chain that stays as it is. `all` gets the
+    /// programs that are to be kept, or were.
     fn build(
         &self,
         chains: &Chains,
-        new: &mut Vec<NewProgram>,
+        all: &mut Vec<MadeProgram>,
         say: &mut impl FnMut(NodeId, WhyNotFused),
     ) -> Vec<Option<FusedChain>> {
         let mut built: Vec<Option<FusedChain>> = chains.chains.iter().map(|_| None).collect();
@@ -395,8 +395,8 @@ impl<'a> Fusing<'a> {
                 let units = self.programs.of_all(its.clone().flat_map(|chain| chain.launches.iter().copied()));
                 let programs: Vec<&Program> = units.iter().map(|number| self.programs.program(*number)).collect();
                 let kernels: Vec<FusedKernel> = its.map(|chain| self.kernel(chain, &units)).collect();
-                let (kernels, built) = fused::fuse(&programs, way, &kernels, self.kept)?;
-                new.extend(built);
+                let (kernels, made) = fused::fuse(&programs, way, &kernels, self.kept)?;
+                all.extend(made);
                 Ok(kernels)
             };
             let mut refused = |at: usize, why: &NotFused| {

@@ -153,13 +153,14 @@ impl Parts {
         let (flat, rolled) = loops::unroll(flat, &options, loops);
         let unrolled = Arc::clone(&flat.tables);
         let how = How { device: &device, shares: &shares, keeps_order: allow_conflicts, loops, kept: kept.as_ref() };
-        let FusedGraph { flat, reports, launches, layout, new } = fuse::fuse(flat, how);
+        let FusedGraph { flat, reports, launches, layout, made } = fuse::fuse(flat, how);
         if reports.fused.is_empty() {
             return Err((FusingState::Nothing, reports.not_fused));
         }
         let is_updatable = options != Finalize::new();
-        let made = warm_up(&context, &device, &launches).and_then(|()| {
-            kept.iter().for_each(|kept| kept.keep(&new));
+        let runs = warm_up(&context, &device, &launches);
+        kept.iter().for_each(|kept| if runs.is_ok() { kept.keep(&made) } else { kept.forget(&made) });
+        let prepared = runs.and_then(|()| {
             let (align, limit) = context.buffer_limits();
             // Conflicts were looked for when the executable was finalized, and its memory has its place.
             let asked = plain_options(MemoryOptions { align, limit, share: false });
@@ -167,7 +168,7 @@ impl Parts {
             let asked = Options { updatable: is_updatable, ..asked };
             Home { graph, context: &context, device: &device }.prepare(&flat, asked, loops)
         });
-        let ExecutableParts { plan, mut values, .. } = match made {
+        let ExecutableParts { plan, mut values, .. } = match prepared {
             Ok(parts) => parts,
             Err(error) => {
                 log_later!(Debug, "{error}: an executable is not fused");

@@ -135,8 +135,9 @@ impl Finalize {
     /// warning in the log. An entry with a strategy that the graph does not have is ignored, also with a warning. The
     /// format may change with the version of clgraph.
     ///
-    /// A folder beside the file, whose name is the file's and `.programs`, keeps fused kernels as binaries, so that the next process
-    /// builds them in milliseconds. Binaries are code: if another user can write to that folder, none is used, with a warning. The files have at most 64 MiB.
+    /// A folder beside the file, whose name is the file's and `.programs`, keeps fused kernels as binaries, so that the next process builds
+    /// them in milliseconds. They are written when fused kernels were built, also with [`Fuse::Now`]. Binaries are code: if another user can
+    /// write to the folder or to a file, it is not used, with a warning. The files have at most 64 MiB.
     pub fn tuning_cache(mut self, file: impl Into<PathBuf>) -> Self {
         self.tuning_cache = Some(file.into());
         self

@@ -121,7 +121,7 @@ impl TuningCache {
             }
             too_many = older.len().div_ceil(4);
         };
-        files::replace(&self.file, text.as_bytes()).map_err(|error| error.to_string())
+        files::replace(&self.file, text.as_bytes(), false).map_err(|error| error.to_string())
     }
 
     /// Returns the other graphs of all devices, oldest first: day, device, graph.
@@ -145,7 +145,7 @@ const REMEDY: &str = "delete the file, or use another file (`Finalize::tuning_ca
 
 /// Returns the file's content, or an empty cache if there is no file. Returns an error if the file has other content.
 fn read(file: &FilePath) -> Result<Value, String> {
-    let Some(text) = files::read(file, LARGEST)? else {
+    let Some(text) = files::read(file, LARGEST, |_| Ok(()))? else {
         return Ok(json!({ "clgraph_tuning_cache": 1, "devices": {} }));
     };
     let all: Value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;

@@ -92,14 +92,15 @@ impl Reader<'_> {
             return false;
         }
         let (mut depth, mut is_first) = (1_usize, true);
-        for at in name + 1..tokens.len() {
-            match tokens[at].kind {
+        for (at, token) in tokens.iter().enumerate().skip(name + 1) {
+            let is_bare = depth == 1 && is_first;
+            match token.kind {
                 TokenKind::Mark(b'(' | b'[') => depth += 1,
                 TokenKind::Mark(b')' | b']') => depth -= 1,
                 TokenKind::Mark(b',') if depth == 1 => is_first = false,
                 // An element's address, or a sum: nothing else is outside of brackets.
-                TokenKind::Mark(mark) if depth == 1 && is_first && !(mark == b'+' && !takes_address) => return false,
-                TokenKind::Word | TokenKind::Number if depth == 1 && is_first && takes_address => return false,
+                TokenKind::Mark(mark) if is_bare && (takes_address || mark != b'+') => return false,
+                TokenKind::Word | TokenKind::Number if is_bare && takes_address => return false,
                 TokenKind::Directive => return false,
                 _ => {}
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Fusing, How};
-use crate::cl::objects::kept_programs::NewProgram;
+use crate::cl::objects::kept_programs::MadeProgram;
 use crate::graph::{Flat, FusedChain};
 use crate::ir::NodeId;
 use crate::lower::{self, Chains};
@@ -19,8 +19,8 @@ pub(super) struct Attempt<'a> {
     /// None for a chain that stays as it is.
     pub(super) built: Vec<Option<FusedChain>>,
     pub(super) not_fused: Vec<NotFusedReport>,
-    /// The programs that were built.
-    pub(super) new: Vec<NewProgram>,
+    /// The programs that are to be kept, or were.
+    pub(super) made: Vec<MadeProgram>,
 }
 
 impl<'a> Attempt<'a> {
@@ -37,9 +37,9 @@ impl<'a> Attempt<'a> {
         if fusing.leave_loops(&chains, &mut say) {
             chains = lower::chains(&flat.tables.ir, most, keeps_order, |node| fusing.pieces.get(&node));
         }
-        let mut new = Vec::new();
-        let built = fusing.build(&chains, &mut new, &mut say);
-        Self { fusing, chains, built, not_fused, new }
+        let mut made = Vec::new();
+        let built = fusing.build(&chains, &mut made, &mut say);
+        Self { fusing, chains, built, not_fused, made }
     }
 
     /// Returns whether a chain stays as it is whose kernel was in a text of several programs.
