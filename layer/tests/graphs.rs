@@ -476,7 +476,7 @@ fn kernels_that_print_or_enqueue_are_captured() {
             return;
         }
         let on_device = CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_ON_DEVICE | CL_QUEUE_ON_DEVICE_DEFAULT;
-        let list = [u64::from(CL_QUEUE_PROPERTIES as u32), on_device, 0];
+        let list = [u64::from(CL_QUEUE_PROPERTIES), on_device, 0];
         // SAFETY: live objects, and a list that ends with 0.
         let queue = unsafe {
             calls::create_command_queue_with_properties(world.queue.context().raw(), device.raw(), list.as_ptr())
