@@ -81,6 +81,21 @@ pub fn fused(path: Path) -> Result<Vec<Vec<u32>>> {
 
 /// Launches that are fused at finalize, with memory of the graph. What the driver refuses leaves them as they are.
 pub fn fused_at_finalize(path: Path) -> Result<Vec<Vec<u32>>> {
+    fused_once(&Finalize::new().path(path).fuse(Fuse::Now))
+}
+
+/// The same, with fused kernels that the first finalize keeps in files, and the second one finds there. What is not kept is built again.
+pub fn kept(path: Path) -> Result<Vec<Vec<u32>>> {
+    let cache = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("faults-{}.json", std::process::id()));
+    let options = Finalize::new().path(path).fuse(Fuse::Now).tuning_cache(&cache);
+    let programs = cache.with_extension("json.programs");
+    let _ = std::fs::remove_dir_all(&programs);
+    let results = [fused_once(&options)?, fused_once(&options)?];
+    let _ = std::fs::remove_dir_all(&programs);
+    Ok(results.concat())
+}
+
+fn fused_once(options: &Finalize) -> Result<Vec<Vec<u32>>> {
     let queue = setup()?;
     let program = again(|| Program::from_source(&queue, SOURCE))?;
     let stir = again(|| program.kernel("stir"))?;
@@ -96,7 +111,7 @@ pub fn fused_at_finalize(path: Path) -> Result<Vec<Vec<u32>>> {
         graph.kernel(&stir).read_write(&numbers).range(64).add()?;
     }
     let read = graph.read(&own).add()?;
-    let executable = again(|| graph.finalize(Finalize::new().path(path).fuse(Fuse::Now)))?;
+    let executable = again(|| graph.finalize(options.clone()))?;
     let plain = || executable.submit(&queue);
     let with = || executable.submit_to(&queue).with(&input, [7; 64]).submit();
     let runs = [again(plain)?, again(with)?];

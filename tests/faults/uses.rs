@@ -57,7 +57,7 @@ impl Use {
 const PLAIN: QueueProperties = QueueProperties::new();
 const OUT_OF_ORDER: QueueProperties = PLAIN.out_of_order(true);
 
-pub const USES: [Use; 73] = [
+pub const USES: [Use; 74] = [
     Use { name: "replay", path: Path::Replay, run: |path| everything(path, PLAIN, End::Wait) },
     Use { name: "native", path: Path::Native, run: |path| everything(path, PLAIN, End::Wait) },
     Use { name: "out of order", path: Path::Auto, run: |path| everything(path, OUT_OF_ORDER, End::Wait) },
@@ -95,6 +95,7 @@ pub const USES: [Use; 73] = [
     Use { name: "updated again, native", path: Path::Native, run: updates::again_and_again },
     Use { name: "updated again, fused", path: Path::Replay, run: updates::fused },
     Use { name: "fused", path: Path::Replay, run: updates::fused_at_finalize },
+    Use { name: "fused, kept", path: Path::Replay, run: updates::kept },
     Use { name: "addresses", path: Path::Replay, run: addresses::in_a_graph },
     Use { name: "addresses, native", path: Path::Native, run: addresses::in_a_graph },
     Use { name: "addresses, executed", path: Path::Replay, run: |_| addresses::on_a_queue() },
