@@ -351,6 +351,56 @@ fn a_local_variable_with_the_name_of_a_member_keeps_its_kernel_alone() {
     assert_eq!(fused, plain);
 }
 
+/// Rules Z1, Z8: counts in local memory, whose order nothing sees.
+#[test]
+fn histograms_are_fused() {
+    let field = Field::new();
+    let source = "
+        kernel void own(global float *to, global const float *from) {
+            local uint bins[16];
+            const uint me = get_local_id(0);
+            if (me < 16) bins[me] = 0;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            atomic_inc(&bins[(uint)(fabs(from[get_global_id(0)]) * 9.0f) & 15]);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            to[get_global_id(0)] += bins[me & 15];
+        }
+        kernel void given(global float *to, global const float *from, local uint *bins) {
+            const uint me = get_local_id(0);
+            if (me < 16) bins[me] = 77;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (me & 1) atomic_max(bins + ((uint)(fabs(from[get_global_id(0)]) * 9.0f) & 15), me);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            to[get_global_id(0)] -= bins[me & 15];
+        }
+        kernel void order(global float *to, global const float *from) {
+            local uint last;
+            if (get_local_id(0) == 0) last = 0;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            const uint at = atomic_inc(&last);
+            to[get_global_id(0)] = from[get_global_id(0)] + (at > 99 ? 1.0f : 0.0f);
+        }";
+    let program = field.program(source);
+    let graph = field.bench.graph();
+    for name in ["own", "given", "own", "own", "given", "order"] {
+        let kernel = program.kernel(name).unwrap();
+        let launch = graph.kernel(&kernel).read_write(&field.buffers[0]).read(&field.buffers[1]);
+        let launch = if name == "given" { launch.local::<u32>(16) } else { launch };
+        // SAFETY: work-items write their own elements, inside the buffers, and have local memory for 16 counts.
+        unsafe { launch.range(128).work_group(32).add() }.unwrap();
+    }
+    let [plain, fused] = [Fuse::Off, Fuse::Now].map(|fuse| {
+        let executable = graph.finalize(Finalize::new().fuse(fuse)).unwrap();
+        field.start();
+        executable.submit(&field.bench.queue).unwrap().wait_for(LONG).unwrap();
+        let (fuses, report) = (fuse == Fuse::Now && field.has_groups(), executable.report());
+        let fused: Vec<_> = report.fused.iter().map(|of| of.nodes.clone()).collect();
+        assert_eq!(fused, if fuses { vec![vec![0, 1, 2, 3, 4]] } else { Vec::new() }, "{report}");
+        field.bits()
+    });
+    assert_eq!(fused, plain);
+}
+
 /// Rule Z2: what a fused kernel's local memory is more than that of its launches is counted, or the driver would refuse it.
 #[test]
 fn many_local_variables_have_room() {

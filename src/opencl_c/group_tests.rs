@@ -80,6 +80,9 @@ fn local_variables_are_read_or_refused() {
         (of("local int t; for (unsigned int t = 0; t < 2; t++) a[t] = 1;"), local("t")),
         (of("local int t; \n#ifdef t\na[0] = 1;\n#endif\n"), local("t")),
         (of("local int t; \n#if M\na[0] = 1;\n#endif\n").replace("kernel", "#define M t\nkernel"), local("t")),
+        // Types.
+        (of("typedef float uint; local uint t; t = 1;"), local("t")),
+        (of("typedef struct { int x; } uint; local uint t;"), local("t")),
         // Functions.
         ("typedef local float *p; kernel void f(global float *a) { p t; }".to_owned(), NotItem::Waits),
         (
@@ -99,7 +102,7 @@ fn local_variables_are_read_or_refused() {
 fn atomics_on_local_memory_are_read_or_refused() {
     let of = |body: &str| {
         format!(
-            "#define N 8\n#define ADD(x) atomic_add(x, 1)\nuint h(uint x) {{ return x; }}\n\
+            "#define N 8\n#define SUM 0 ? a : a\n#define AGAIN a[k] =\ntypedef global uint *G;\n#define ADD(x) atomic_add(x, 1)\nuint h(uint x) {{ return x; }}\n\
              kernel void f(global uint *a, local uint *given, local float *real, uint k) {{ {body} }}"
         )
     };
@@ -110,6 +113,10 @@ fn atomics_on_local_memory_are_read_or_refused() {
         "for (uint i = 0; i < k; i++) atomic_add(given + (a[i] ? i : 0), 2u); a[0] = *given + given[1];",
         "local ulong t; { atom_max(&t, (ulong)k); } atom_max(&t, 1ul);",
         "do atomic_xor(&given[k], 1u); while (k--);",
+        "if (k < 4) given[k] = 0; atomic_inc(&given[k & 3]); for (int i = 0; i < 4; i++) { a[i] = 1; } given[k] += 1; a[k] = given[0];",
+        "for (int i = 0; i < 4; i++) given[i] = i; if (k) { a[0] = 1; } else { a[1] = 2; } given[k] = (given[1] == 2) + h(given[3]); \
+         atomic_inc(given);",
+        "local int t[N]; switch (k) { case 1: a[0] = 1; } given[k] = 1; { } given[0] = 2; atomic_inc(t + k + 1);",
     ];
     for body in read {
         assert!(item(&of(body)).is_ok(), "{body}: {:?}", item(&of(body)));
@@ -138,6 +145,21 @@ fn atomics_on_local_memory_are_read_or_refused() {
         "{ global uint *given = a; atomic_inc(given); }",
         "{ global uint *x, *given = a; atomic_inc(given); }",
         "{ global uint **x, given[2]; atomic_inc(given); }",
+        "{ global uint *(given) = a; atomic_inc(given); }",
+        "{ global uint (*given)[4] = (global uint (*)[4])a; atomic_inc(&given[0][1]); }",
+        "{ G (given) = a; atomic_inc(given); }",
+        "for (G x = a, given = a; k < 1; k++) atomic_inc(given);",
+        "{ global uint *__attribute__((unused)) given = a; atomic_inc(given); }",
+        "{ global uint __attribute__((aligned(4))) *given = a; atomic_inc(given); }",
+        "struct s { uint x; } *given = (struct s*)0; atomic_inc(given);",
+        "struct { uint x; } given; atomic_inc(given);",
+        "{ uint (given)[4]; given[1] = k; } atomic_inc(given);",
+        "atomic_inc(given + SUM);",
+        "local int t; given = &t; atomic_max(given, 3); atomic_max(&t, 4);",
+        "given++; atomic_inc(given);",
+        "atomic_inc(given++);",
+        "given += 3; atomic_inc(given);",
+        "local int t; AGAIN atomic_inc(&t);",
         "atomic_add(real, 1);",
         "local float t; atomic_add(&t, 1.0f);",
         // What it does.
@@ -155,7 +177,9 @@ fn atomics_on_local_memory_are_read_or_refused() {
     for begin in
         ["void atomic_inc(local int *x) { *x = get_global_id(0); }", "#define atomic_inc(x) h(*x)", "#define int float"]
     {
-        let text = format!("{begin}\nkernel void f(global uint *a) {{ local int t; atomic_inc(&t); }}");
+        let text = format!(
+            "{begin}\nkernel void f(global uint *a) {{ local int t; if (a[0]) a[1] = 2; else atomic_inc(&t); do atomic_inc(&t); while (a[0]); }}"
+        );
         let is_read = Source::read(&text, "").is_ok_and(|source| source.item("f").is_ok());
         assert!(!is_read, "{text}");
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::kernel::{ParamKind, ParamText};
 use super::local::LocalText;
-use super::{NotItem, Reader};
+use super::{NotItem, Piece, Reader};
 use crate::opencl_c::tokens::{Token, TokenKind};
 
 /// Operations by what they may come between: those of one row in any order have one effect.
@@ -51,7 +51,9 @@ impl Reader<'_> {
                 TokenKind::Mark(b'(' | b'[') => {
                     if depth == 0 {
                         let before = at.checked_sub(1).and_then(|before| self.word(&body[before]));
-                        is_head = before.is_some_and(|word| ["if", "for", "while"].contains(&word));
+                        is_head = before.is_some_and(|word| {
+                            ["if", "for", "while"].contains(&word) && !self.macros.contains_key(word)
+                        });
                     }
                     depth += 1;
                 }
@@ -63,12 +65,15 @@ impl Reader<'_> {
                 Some(before) => match before.kind {
                     TokenKind::Mark(b';' | b'{' | b'}') => true,
                     TokenKind::Mark(b')') => is_head,
-                    TokenKind::Word => self.word(before).is_some_and(|word| ["else", "do"].contains(&word)),
+                    TokenKind::Word => self
+                        .word(before)
+                        .is_some_and(|word| ["else", "do"].contains(&word) && !self.macros.contains_key(word)),
                     _ => false,
                 },
                 None => false,
             };
-            let is_one = begins && depth == 0 && !self.macros.contains_key(word);
+            let is_own = self.macros.contains_key(word) || self.places.names.contains(word);
+            let is_one = begins && depth == 0 && !is_own;
             let Some(kind) = kind(word).filter(|_| is_one && self.is_call_on(&body[at + 1..], &memory)) else {
                 return BTreeSet::new();
             };
@@ -101,6 +106,8 @@ impl Reader<'_> {
                 // An element's address, or a sum: nothing else is outside of brackets.
                 TokenKind::Mark(mark) if is_bare && (takes_address || mark != b'+') => return false,
                 TokenKind::Word | TokenKind::Number if is_bare && takes_address => return false,
+                // It may be more than a summand: `0 ? a : a`.
+                TokenKind::Word if is_bare && self.word(token).is_some_and(|word| self.is_more(word)) => return false,
                 TokenKind::Directive => return false,
                 _ => {}
             }
@@ -111,31 +118,106 @@ impl Reader<'_> {
         false
     }
 
-    /// Whether something else may have the name in the body.
-    fn may_be_declared(&self, body: &[Token], name: &str) -> bool {
-        body.iter().enumerate().any(|(at, token)| {
-            let before = |back: usize| at.checked_sub(back).map(|before| &body[before]);
-            let is_type = |token: Option<&Token>| {
-                let word = token.and_then(|token| self.word(token));
-                word.is_some_and(|word| !["return", "else", "do"].contains(&word))
-            };
-            let is_mark = |token: Option<&Token>, mark| token.is_some_and(|token| token.kind == TokenKind::Mark(mark));
-            self.word(token).is_some_and(|word| self.reached(word).contains(name))
-                && (self.word(token) != Some(name)
-                    || is_type(before(1))
-                    || (is_mark(before(1), b'*')
-                        && (is_type(before(2)) || is_mark(before(2), b',') || is_mark(before(2), b'*')))
-                    || (is_mark(before(1), b',') && !self.is_enclosed(body, at)))
+    /// Whether a word is a macro that has marks outside of parentheses, over all that it reaches.
+    fn is_more(&self, word: &str) -> bool {
+        self.reached(word).iter().filter_map(|name| self.macros.get(name)).any(|of| {
+            let is_one = of.body.len() <= 1;
+            let encloses = of.body.first() == Some(&Piece::Mark(b'(')) && of.body.last() == Some(&Piece::Mark(b')'));
+            !is_one && !encloses
         })
     }
 
-    /// Whether a token is inside of parentheses or brackets.
-    fn is_enclosed(&self, body: &[Token], at: usize) -> bool {
-        let open = body[..at].iter().fold(0_usize, |open, token| match token.kind {
-            TokenKind::Mark(b'(' | b'[') => open + 1,
-            TokenKind::Mark(b')' | b']') => open.saturating_sub(1),
-            _ => open,
-        });
-        open > 0
+    /// Whether something else may have the name in the body, or the name may be given another address.
+    fn may_be_declared(&self, body: &[Token], name: &str) -> bool {
+        const BEFORE: [&str; 6] = ["return", "else", "do", "if", "while", "sizeof"];
+        body.iter().enumerate().any(|(at, token)| {
+            let before = |back: usize| at.checked_sub(back).map(|before| &body[before]);
+            let mark = |token: Option<&Token>| match token?.kind {
+                TokenKind::Mark(mark) => Some(mark),
+                _ => None,
+            };
+            let (one, two) = (mark(before(1)), mark(before(2)));
+            let word = |back| before(back).and_then(|token| self.word(token));
+            let is_type = |back| word(back).is_some_and(|word| !BEFORE.contains(&word));
+            // A function that is called, and no type: `T (given) = a;`.
+            let is_called = |back| {
+                word(back).is_some_and(|word| {
+                    BEFORE.contains(&word) || kind(word).is_some() || self.found.functions.contains(word)
+                })
+            };
+            let opens = |back| is_type(back) && !is_called(back);
+            let (next, then) = (mark(body.get(at + 1)), mark(body.get(at + 2)));
+            let is_set = match next {
+                Some(b'=') => then != Some(b'='),
+                Some(b'+' | b'-') => then == Some(b'=') || then == next,
+                _ => false,
+            };
+            let is_stepped = matches!(one, Some(b'+' | b'-')) && one == two;
+            let is_declared = match one {
+                // `struct { .. } given`, and behind an attribute.
+                Some(b'}' | b')') => !self.ends_statement(body, at - 1),
+                Some(b'*') => match two {
+                    Some(b'(') => opens(3) || mark(before(3)) == Some(b'*'),
+                    Some(b',' | b'*' | b'}' | b')') => true,
+                    _ => is_type(2),
+                },
+                Some(b'(') => opens(2) || two == Some(b'*') || two == Some(b')'),
+                Some(b',') => !self.is_argument(body, at),
+                // Its own address.
+                Some(b'&') => two != Some(b'&') && next != Some(b'['),
+                _ => is_type(1),
+            };
+            self.word(token).is_some_and(|word| self.reached(word).contains(name))
+                && (self.word(token) != Some(name) || is_declared || is_set || is_stepped)
+        })
+    }
+
+    /// Whether what a brace or parenthesis closes is a block, or the head of a statement.
+    fn ends_statement(&self, body: &[Token], at: usize) -> bool {
+        let mark = |at: usize| match body[at].kind {
+            TokenKind::Mark(mark) => Some(mark),
+            _ => None,
+        };
+        let is_plain = |word: &&str| !self.macros.contains_key(*word);
+        let mut closed = at;
+        loop {
+            let Some(before) = self.opening(body, closed).and_then(|open| open.checked_sub(1)) else { return false };
+            let word = self.word(&body[before]).filter(is_plain);
+            match mark(closed) {
+                Some(b')') => return word.is_some_and(|word| ["if", "for", "while", "switch"].contains(&word)),
+                _ if word.is_some_and(|word| ["else", "do"].contains(&word)) => return true,
+                _ if matches!(mark(before), Some(b';' | b'{' | b'}')) => return true,
+                _ if mark(before) == Some(b')') => closed = before,
+                _ => return false,
+            }
+        }
+    }
+
+    /// Returns where what is closed at a place was opened.
+    fn opening(&self, body: &[Token], at: usize) -> Option<usize> {
+        let mut depth = 0_usize;
+        (0..=at).rev().find(|at| {
+            match body[*at].kind {
+                TokenKind::Mark(b')' | b']' | b'}') => depth += 1,
+                TokenKind::Mark(b'(' | b'[' | b'{') => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            depth == 0
+        })
+    }
+
+    /// Whether what a token is directly inside of are the parentheses of a call, and no head of a loop or braces.
+    fn is_argument(&self, body: &[Token], at: usize) -> bool {
+        let mut open = Vec::new();
+        for (at, token) in body[..at].iter().enumerate() {
+            match token.kind {
+                TokenKind::Mark(b'(' | b'[' | b'{') => open.push(at),
+                TokenKind::Mark(b')' | b']' | b'}') => drop(open.pop()),
+                _ => {}
+            }
+        }
+        let before = open.last().filter(|open| body[**open].kind == TokenKind::Mark(b'('));
+        let before = before.and_then(|open| self.word(&body[open.checked_sub(1)?]));
+        before.is_some_and(|word| word != "for")
     }
 }

@@ -63,6 +63,13 @@ impl Reader<'_> {
                 begin = at;
             }
         }
+        // A type of the body's own may hide one of OpenCL C's, which the fused kernel would take: `typedef float uint;`.
+        let mut words = body.iter().filter_map(|token| self.word(token));
+        if let Some(local) = all.first()
+            && words.any(|word| self.reached(word).contains("typedef"))
+        {
+            return Err(NotItem::Local(local.name.clone()));
+        }
         match all.iter().find(|local| !self.is_plainly_used(body, local)) {
             Some(local) => Err(NotItem::Local(local.name.clone())),
             None => Ok(all),
