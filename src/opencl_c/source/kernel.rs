@@ -327,7 +327,7 @@ impl<'a> Reader<'a> {
             self.places.free.push((own_name.to_owned(), place.clone(), free));
         });
         let locals = self.locals(body, &names);
-        let atomics = self.local_atomics(body, (&names, &each), &locals);
+        let atomics = self.local_atomics(body, locals.as_deref().unwrap_or_default());
         let takes_low_bits = self.takes_low_bits(body) || self.takes_low_bits(inside);
         let (attributes, uses, body) = (attributes.join(" "), self.uses(inside, body), place);
         Ok(KernelText {
