@@ -244,6 +244,21 @@ impl Field {
         };
         (plain.iter().zip(&now).enumerate().flat_map(differs).collect(), report.unwrap())
     }
+
+    /// Checks that memory is the same fused and not, and that these nodes become one where work-groups run fused kernels.
+    #[track_caller]
+    fn fuses(&self, graph: &Graph, nodes: &[usize]) {
+        let [plain, fused] = [Fuse::Off, Fuse::Now].map(|fuse| {
+            let executable = graph.finalize(Finalize::new().fuse(fuse)).unwrap();
+            self.start();
+            executable.submit(&self.bench.queue).unwrap().wait_for(LONG).unwrap();
+            let (fuses, report) = (fuse == Fuse::Now && self.has_groups(), executable.report());
+            let fused: Vec<&[usize]> = report.fused.iter().map(|of| of.nodes.as_slice()).collect();
+            assert_eq!(fused, if fuses { vec![nodes] } else { Vec::new() }, "{report}");
+            self.bits()
+        });
+        assert_eq!(fused, plain);
+    }
 }
 
 /// Rule Z1: local memory, given and declared, in one and two dimensions, beside kernels that do not wait.
@@ -339,16 +354,7 @@ fn a_local_variable_with_the_name_of_a_member_keeps_its_kernel_alone() {
         // SAFETY: work-items write their own elements, inside the buffers.
         unsafe { launch.range(64).work_group(16).add() }.unwrap();
     }
-    let [plain, fused] = [Fuse::Off, Fuse::Now].map(|fuse| {
-        let executable = graph.finalize(Finalize::new().fuse(fuse)).unwrap();
-        field.start();
-        executable.submit(&field.bench.queue).unwrap().wait_for(LONG).unwrap();
-        let (fuses, report) = (fuse == Fuse::Now && field.has_groups(), executable.report());
-        let fused: Vec<_> = report.fused.iter().map(|of| of.nodes.clone()).collect();
-        assert_eq!(fused, if fuses { vec![vec![1, 2, 3]] } else { Vec::new() }, "{report}");
-        field.bits()
-    });
-    assert_eq!(fused, plain);
+    field.fuses(&graph, &[1, 2, 3]);
 }
 
 /// Rules Z1, Z8: counts in local memory, whose order nothing sees.
@@ -389,16 +395,7 @@ fn histograms_are_fused() {
         // SAFETY: work-items write their own elements, inside the buffers.
         unsafe { launch.range(128).work_group(32).add() }.unwrap();
     }
-    let [plain, fused] = [Fuse::Off, Fuse::Now].map(|fuse| {
-        let executable = graph.finalize(Finalize::new().fuse(fuse)).unwrap();
-        field.start();
-        executable.submit(&field.bench.queue).unwrap().wait_for(LONG).unwrap();
-        let (fuses, report) = (fuse == Fuse::Now && field.has_groups(), executable.report());
-        let fused: Vec<_> = report.fused.iter().map(|of| of.nodes.clone()).collect();
-        assert_eq!(fused, if fuses { vec![vec![0, 1, 2, 3, 4]] } else { Vec::new() }, "{report}");
-        field.bits()
-    });
-    assert_eq!(fused, plain);
+    field.fuses(&graph, &[0, 1, 2, 3, 4]);
 }
 
 /// Rule Z2: what a fused kernel's local memory is more than that of its launches is counted, or the driver would refuse it.
