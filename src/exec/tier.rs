@@ -19,7 +19,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::exec::build::fuse::Layout;
+use crate::exec::build::fuse::{LaidChain, Layout};
 use crate::exec::build::values::Values;
 use crate::exec::finalized::Finalized;
 use crate::graph::edit::undo::Edit;
@@ -48,11 +48,15 @@ pub(in crate::exec) struct Form {
     pub(in crate::exec) counts: Vec<Vec<u32>>,
     /// Room for the arguments that one update changes: chain and argument.
     pub(in crate::exec) begun: Vec<(u32, u32)>,
+    /// By chain: what is in its table.
+    pub(in crate::exec) tabled: Vec<Vec<u8>>,
 }
 
 impl Form {
     pub(in crate::exec) fn new(plan: FusedPlan, values: Values) -> Self {
         let counts = plan.layout.chains.iter().map(|chain| vec![0; chain.sharers.len()]).collect();
+        let tabled = |chain: &LaidChain| chain.table.as_ref().map_or_else(Vec::new, |table| table.bytes.clone());
+        let tabled = plan.layout.chains.iter().map(tabled).collect();
         Self {
             plan: Arc::new(plan),
             values: Arc::new(values),
@@ -60,6 +64,7 @@ impl Form {
             edit: Edit::default(),
             counts,
             begun: Vec::new(),
+            tabled,
         }
     }
 }

@@ -124,16 +124,20 @@ impl Flat {
         let mut tables = (*self.tables).clone();
         let mut commands = Vec::with_capacity(built.len());
         let mut labels = Vec::with_capacity(built.len());
-        // Made if a kernel has a state.
+        // Made if a kernel has memory of its own.
         let mut index = None;
+        let mut own_view = |tables: &mut Tables, mem: &Mem| {
+            let index = index.get_or_insert_with(|| Index::of(tables));
+            Writer { tables, index }.view(mem)
+        };
         for (chain, built) in chains.chains.iter().zip(built) {
-            let Some(FusedChain { kernel, grid, label, turns }) = built else {
+            let Some(FusedChain { kernel, grid, label, table, turns }) = built else {
                 commands.push(None);
                 labels.push(None);
                 continue;
             };
             let mut args = Vec::with_capacity(chain.needs.len());
-            for need in &chain.needs {
+            for need in &chain.needs[..chain.needs.len() - chain.tabled] {
                 args.push(match need {
                     Need::Memory(view) => Arg::Memory(*view),
                     Need::Value(_, bytes) => Arg::Value(tables.ir.push_bytes(bytes)?),
@@ -141,12 +145,11 @@ impl Flat {
                     Need::Local(_, size) => Arg::Local(*size),
                 });
             }
+            args.extend(table.map(|table| Arg::Memory(own_view(&mut tables, &table))));
             // Whether it runs the launches.
             args.push(Arg::Value(tables.ir.push_bytes(&1_u32.to_ne_bytes())?));
             if let Some((state, condition)) = turns {
-                let index = index.get_or_insert_with(|| Index::of(&tables));
-                let view = Writer { tables: &mut tables, index }.view(&state);
-                args.extend([Arg::Memory(view), Arg::Memory(condition.mem)]);
+                args.extend([Arg::Memory(own_view(&mut tables, &state)), Arg::Memory(condition.mem)]);
                 let word = (condition.offset / size_of::<u32>()) as u64;
                 args.push(Arg::Value(tables.ir.push_bytes(&word.to_ne_bytes())?));
                 tables.turning.insert(KernelId(tables.kernels.len() as u32), state);
@@ -275,6 +278,8 @@ pub(crate) struct FusedChain {
     pub(crate) kernel: Kernel,
     pub(crate) grid: Grid,
     pub(crate) label: Arc<str>,
+    /// The memory of its table, if it has one.
+    pub(crate) table: Option<Mem>,
     /// If it does the turns of the loop whose body the chain is: its state, and where the condition is.
     pub(crate) turns: Option<(Mem, Location<ViewId>)>,
 }

@@ -182,6 +182,18 @@ impl Index {
     }
 }
 
+impl Tables {
+    /// Gives a view memory of the same kind and size in place of its own, which is returned. Only the fused kernel that has it knows it.
+    pub(crate) fn renew(&mut self, index: Option<&mut Index>, view: ViewId, mem: Mem) -> Option<Mem> {
+        let place = self.views.get_mut(view.index())?;
+        let old = place.replace(mem);
+        if let (Some(index), Some(old)) = (index, &old) {
+            index.view_of.remove(&old.id());
+        }
+        old
+    }
+}
+
 impl Writer<'_> {
     /// The id of some memory, new or existing. Nothing uses it yet.
     pub(in crate::graph) fn view(&mut self, mem: &Mem) -> ViewId {

@@ -87,7 +87,18 @@ impl Need {
             Self::Size(_) => 4,
         }
     }
+
+    /// Whether it may be in a table.
+    fn is_value(&self) -> bool {
+        matches!(self, Self::Value(..) | Self::Size(_))
+    }
 }
+
+/// Bytes of arguments that a table takes.
+const TABLE: usize = 8;
+
+/// The most bytes of values of a chain whose values are in a table.
+const MOST_TABLED: usize = 64 << 10;
 
 /// The fewest launches that are worth a kernel of their own.
 const LEAST: usize = 2;
@@ -105,6 +116,8 @@ pub(crate) struct Chain {
     pub(crate) launches: Vec<NodeId>,
     /// What the fused kernel is given.
     pub(crate) needs: Vec<Need>,
+    /// How many of these, the last ones, are in a table in memory: values and sizes for which there is no room among its arguments.
+    pub(crate) tabled: usize,
     /// By launch, and need of its piece: the place in `needs`. Launches that each work-item does on its own need no sizes.
     pub(crate) places: Vec<Vec<u32>>,
     /// Whether each work-item does all launches on its own.
@@ -132,7 +145,7 @@ pub(crate) struct Fused {
 }
 
 /// Finds the chains of a flat graph without cycles. `piece` says of a launch what it needs, or None if it does not fit. A fused
-/// kernel takes at most `most` bytes of arguments. If conflicts without an order are allowed, `keeps_order` keeps the order of adding.
+/// kernel takes at most `most` bytes of arguments; values beyond that are in a table. If conflicts without an order are allowed, `keeps_order` keeps the order of adding.
 pub(crate) fn chains<'a>(
     ir: &Ir,
     most: usize,
@@ -382,7 +395,7 @@ fn divide<'a>(
             Kind::Order(waits) if open.as_ref().is_none_or(|open| open.group.waits == waits) => continue,
             Kind::Fits(group, fit) => (group, fit),
             Kind::Order(_) | Kind::Other => {
-                chains.extend(open.take().and_then(|open| open.close(number)));
+                chains.extend(open.take().and_then(|open| open.close(ir, (number, most))));
                 continue;
             }
         };
@@ -391,12 +404,12 @@ fn divide<'a>(
         {
             continue;
         }
-        chains.extend(open.take().and_then(|open| open.close(number)));
+        chains.extend(open.take().and_then(|open| open.close(ir, (number, most))));
         let mut new = Open::new(group, at);
         // One launch alone fits, unless there is no room for its local memory and a fused kernel's own.
         open = new.takes(ir, most, at, *node, group, fit).then_some(new);
     }
-    chains.extend(open.and_then(|open| open.close(number)));
+    chains.extend(open.and_then(|open| open.close(ir, (number, most))));
 }
 
 /// A chain that may grow.
@@ -406,8 +419,9 @@ struct Open {
     needs: Vec<Need>,
     places: Vec<Vec<u32>>,
     known: HashMap<(u32, Need), u32>,
-    /// Bytes of arguments.
+    /// Bytes of arguments, and of the values among them.
     size: usize,
+    values: usize,
     at: Range<usize>,
     together: Together,
     /// The fewest launches that are worth a kernel.
@@ -421,7 +435,7 @@ impl Open {
         let (launches, needs, places, known) = (Vec::new(), Vec::new(), Vec::new(), HashMap::new());
         let (at, together) = (at..at, Together::default());
         let (least, has_launch, waits) = (LEAST, false, Waits::default());
-        Self { group, launches, needs, places, known, size: 0, at, together, least, has_launch, waits }
+        Self { group, launches, needs, places, known, size: 0, values: 0, at, together, least, has_launch, waits }
     }
 
     /// Adds a launch, if it fits.
@@ -437,7 +451,11 @@ impl Open {
             piece.needs.iter().enumerate().filter(|(_, need)| is_needed(need)).map(key).collect();
         let new: HashSet<&(u32, Need)> = keys.iter().filter(|key| !self.known.contains_key(*key)).collect();
         let size: usize = new.iter().map(|(_, need)| need.size()).sum();
-        if !self.launches.is_empty() && self.size + size > most {
+        let values: usize = new.iter().filter(|(_, need)| need.is_value()).map(|(_, need)| need.size()).sum();
+        let (all, all_values) = (self.size + size, self.values + values);
+        // Values of work-items that are on their own stay arguments, which compilers know not to change.
+        let fits_with_table = all - all_values + TABLE <= most && all_values <= MOST_TABLED && each_item.is_none();
+        if !self.launches.is_empty() && all > most && !fits_with_table {
             return false;
         }
         let local = |(_, need): &&(u32, Need)| if let Need::Local(_, bytes) = need { *bytes } else { 0 };
@@ -451,11 +469,11 @@ impl Open {
             let next = self.needs.len() as u32;
             let place = *self.known.entry(key.clone()).or_insert(next);
             if place == next {
-                self.size += key.1.size();
                 self.needs.push(key.1);
             }
             places.push(place);
         }
+        (self.size, self.values) = (all, all_values);
         self.has_launch |= piece.launch;
         self.waits.add(ir, node, piece, local);
         if piece.turns && each_item.is_none() {
@@ -467,12 +485,33 @@ impl Open {
         true
     }
 
-    fn close(self, flow: usize) -> Option<Chain> {
-        let Self { launches, needs, places, at, least, has_launch, .. } = self;
+    fn close(mut self, ir: &Ir, (flow, most): (usize, usize)) -> Option<Chain> {
         let each_item = self.group.each_item.is_some();
+        let tabled = if self.size > most && !each_item { self.table(ir) } else { 0 };
+        let Self { launches, needs, places, at, least, has_launch, .. } = self;
         let lane_ends = Vec::new();
-        let chain = Chain { launches, needs, places, each_item, lane_ends, at: (flow, at) };
+        let chain = Chain { launches, needs, tabled, places, each_item, lane_ends, at: (flow, at) };
         (has_launch && chain.launches.len() >= least).then_some(chain)
+    }
+
+    /// Brings values behind all other needs, and returns how many there are. Those of one argument of a kernel are neighbours, so that a
+    /// loop over its launches walks over them.
+    fn table(&mut self, ir: &Ir) -> usize {
+        let mut first = vec![(u32::MAX, 0); self.needs.len()];
+        for (node, places) in self.launches.iter().zip(&self.places).rev() {
+            let kernel = match ir.command(*node) {
+                Command::Kernel { kernel, .. } => kernel.index() as u32,
+                _ => u32::MAX,
+            };
+            places.iter().enumerate().for_each(|(need, place)| first[*place as usize] = (kernel, need));
+        }
+        let mut order: Vec<usize> = (0..self.needs.len()).collect();
+        order.sort_by_key(|need| (self.needs[*need].is_value(), self.needs[*need].is_value().then_some(first[*need])));
+        let mut now = vec![0; order.len()];
+        (0..).zip(&order).for_each(|(place, need)| now[*need] = place);
+        self.places.iter_mut().flatten().for_each(|place| *place = now[*place as usize]);
+        self.needs = order.into_iter().map(|need| self.needs[need].clone()).collect();
+        self.needs.iter().filter(|need| need.is_value()).count()
     }
 }
 

@@ -310,18 +310,70 @@ fn programs_and_arguments_divide() {
     assert_eq!(graph.launches(1024), [[a, b], [c, d]]);
     let f = graph.launch_of(0, 1, 3, &[e]);
     assert_eq!(graph.launches(1024), [[a, b], [c, d], [e, f]]);
-    // Two launches need two addresses, a number or two, and a size: 8 + 8 + 4 + 4, or 28 bytes.
+    // Two launches need two addresses, a number or two, and a size: 8 + 8 + 4 + 4, or 28 bytes. A table is 8 bytes.
     assert_eq!(graph.launches(28), [[a, b], [c, d], [e, f]]);
-    assert_eq!(graph.launches(27), [[a, b], [c, d]]);
+    assert_eq!(graph.launches(24), [[a, b], [c, d], [e, f]]);
     assert_eq!(graph.launches(23), Vec::<Vec<u32>>::new());
-    let many: Vec<u32> = {
-        let mut graph = Written::new(1);
-        let nodes: Vec<u32> = (0..100).map(|number| graph.launch(0, number, &[])).collect();
-        let lens: Vec<usize> = graph.launches(8 + 4 + 4 * 40).iter().map(Vec::len).collect();
-        assert_eq!(lens, [40, 40, 20]);
-        nodes
+}
+
+/// Numbers and sizes for which there is no room among the arguments are in a table, behind all others.
+#[test]
+fn values_beyond_the_arguments_are_in_a_table() {
+    let mut graph = Written::new(3);
+    for number in 0..100 {
+        let node = graph.launch(number % 2, number as u8, &[]);
+        if number % 5 == 0 {
+            graph.other_kernel(node);
+        }
+    }
+    graph.ir.kernels.push(KernelDecl { name: "g".into(), built: true, checked: true });
+    let chain = |most: usize| {
+        let mut chains = graph.chains(most).chains;
+        assert_eq!(chains.len(), 1);
+        let chain = chains.remove(0);
+        for (node, places) in chain.launches.iter().zip(&chain.places) {
+            let given: Vec<&Need> = places.iter().map(|place| &chain.needs[*place as usize]).collect();
+            assert_eq!(given, graph.pieces[node].needs.iter().collect::<Vec<_>>());
+        }
+        chain
     };
-    assert_eq!(many.len(), 100);
+    // Two addresses, 100 numbers and a size.
+    assert_eq!(chain(8 + 8 + 400 + 4).tabled, 0);
+    let found = chain(8 + 8 + 400 + 4 - 1);
+    assert_eq!((found.needs.len(), found.tabled), (2 + 100 + 1, 101));
+    assert_eq!(found.needs[..2], [0, 1].map(|at| Need::Memory(ViewId(at))));
+    // The numbers of one kernel follow each other, in the order of its launches.
+    let numbers = |kernel: bool| -> Vec<u32> {
+        let of = found.launches.iter().zip(&found.places).filter(|(node, _)| (node.0 % 5 == 0) == kernel);
+        of.map(|(_, places)| places[1]).collect()
+    };
+    for places in [numbers(false), numbers(true)] {
+        assert!(places.windows(2).all(|two| two[1] == two[0] + 1), "{places:?}");
+    }
+    // What is no value divides.
+    assert_eq!(chain(24).tabled, 101);
+    assert_eq!(graph.chains(23).chains.len(), 0);
+    // A table has a most of bytes.
+    let mut graph = Written::new(1);
+    for number in 0..40_000_u32 {
+        let node = graph.launch(0, 0, &[]);
+        graph.pieces.get_mut(&NodeId(node)).unwrap().needs[1] = Need::Value(0, number.to_ne_bytes().to_vec());
+    }
+    let found = graph.chains(1024).chains;
+    assert_eq!(found.iter().map(|chain| chain.launches.len()).collect::<Vec<_>>(), [16_383, 16_383, 7_234]);
+    assert_eq!(found[0].tabled, 16_384);
+}
+
+/// Work-items that are on their own have no table: compilers know that arguments do not change.
+#[test]
+fn work_items_on_their_own_have_no_table() {
+    let mut graph = Written::new(1);
+    for number in 0..20_u8 {
+        let node = graph.launch_each(1, &[(0, Mode::ReadWrite, 4)], &[]).unwrap();
+        graph.pieces.get_mut(&NodeId(node)).unwrap().needs.push(Need::Value(0, vec![number; 4]));
+    }
+    let found = graph.chains(8 + 4 * 10).chains;
+    assert_eq!(found.iter().map(|chain| (chain.launches.len(), chain.tabled)).collect::<Vec<_>>(), [(10, 0), (10, 0)]);
 }
 
 /// Rule Z8: memory that a compiler takes for constant in one launch is not written by another of its chain.

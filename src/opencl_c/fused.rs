@@ -131,6 +131,20 @@ pub(crate) enum FusedParam {
     Size,
 }
 
+impl FusedParam {
+    /// Returns the bytes of the argument.
+    fn size(&self) -> usize {
+        match self {
+            Self::Memory | Self::Local => 8,
+            Self::Value(_, bytes) => *bytes,
+            Self::Size => 4,
+        }
+    }
+}
+
+/// No type has a larger alignment, as a power of two: `double16` has that of its size.
+const MOST_ALIGNED: u32 = 7;
+
 /// An argument of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum FusedArg {
@@ -154,6 +168,8 @@ pub(crate) struct FusedLaunch {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FusedKernel {
     pub(crate) params: Vec<FusedParam>,
+    /// How many of these, the last ones, are values in a table. Then the kernel has its memory as a parameter after the others.
+    pub(crate) tabled: usize,
     /// Lane by lane.
     pub(crate) launches: Vec<FusedLaunch>,
     /// Where each lane but the last ends. Launches of different lanes may run at the same time.
@@ -166,6 +182,24 @@ pub(crate) struct FusedKernel {
 }
 
 impl FusedKernel {
+    /// Returns the number of the first parameter in the table.
+    pub(crate) fn first_tabled(&self) -> usize {
+        self.params.len().saturating_sub(self.tabled)
+    }
+
+    /// Returns where each parameter of the table is in it: its bytes.
+    pub(crate) fn table(&self) -> Vec<Range<usize>> {
+        let mut end = 0_usize;
+        let place = |param: &FusedParam| {
+            let size = param.size();
+            // What the alignment of any type of this size divides.
+            let start = end.next_multiple_of(1 << size.trailing_zeros().min(MOST_ALIGNED));
+            end = start + size;
+            start..end
+        };
+        self.params[self.first_tabled()..].iter().map(place).collect()
+    }
+
     /// Returns which launches are in each lane. There is one at least.
     fn lanes(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         let ends = self.lane_ends.iter().copied();
@@ -351,7 +385,7 @@ fn write_kernel(
     dialect: Dialect,
     (functions, types): (&Functions<'_>, &Types<'_>),
 ) {
-    let form = dialect.form;
+    let (form, names) = (dialect.form, Names::of(kernel, types));
     let others = match form {
         Form::OneItem => " || get_local_id(0) != 0",
         Form::OneGroup => "",
@@ -363,9 +397,9 @@ fn write_kernel(
         .for_each(|(callee, of)| group::declare(all, callee, of.locals));
     let has_lanes = rolled.lanes.len() > 1;
     let begins_filled = !has_lanes && form == Form::OneItem;
-    declare_tables(all, (&rolled.tables, types), form, begins_filled);
+    declare_tables(all, (&rolled.tables, types), &names, form, begins_filled);
     if !has_lanes && !begins_filled {
-        fill_tables(all, &rolled.tables, 0..rolled.tables.len(), form);
+        fill_tables(all, &rolled.tables, 0..rolled.tables.len(), &names, form);
     }
     if kernel.turns {
         all.push_str("    const uint clgraph_fuse_most = clgraph_fuse_state[0];\n    uint clgraph_fuse_done = 0;\n");
@@ -385,7 +419,7 @@ fn write_kernel(
     for (number, lane) in rolled.lanes.iter().enumerate() {
         if has_lanes {
             let _ = writeln!(all, "    if (clgraph_fuse_lane == {number}) {{");
-            fill_tables(all, &rolled.tables, lane.tables.clone(), form);
+            fill_tables(all, &rolled.tables, lane.tables.clone(), &names, form);
         }
         waits = "";
         for part in &lane.parts {
@@ -395,11 +429,11 @@ fn write_kernel(
                     let launch = &kernel.launches[*at];
                     let name = Run::Line.name(&launch.kernel, launch.dims <= 1);
                     let function = functions.get(&launch.kernel);
-                    write_call(all, "    ", &name, (launch, function), rolled::args(launch).map(arg));
+                    write_call(all, "    ", &name, (launch, function), rolled::args(launch).map(|arg| names.arg(arg)));
                     waits = group::after(function, form);
                 }
                 Part::Loop(of) => {
-                    write_loop(all, (kernel, of), Run::in_loops(rolled), dialect, functions);
+                    write_loop(all, (kernel, of, &names), Run::in_loops(rolled), dialect, functions);
                     // There is one after each turn.
                     waits = "";
                 }
@@ -446,7 +480,10 @@ fn write_begin(all: &mut String, (number, kernel): (usize, &FusedKernel), others
         FusedParam::Value(of, _) => format!("{} clgraph_fuse_a{at}", types.name(of)),
         FusedParam::Size => format!("const uint clgraph_fuse_a{at}"),
     };
-    let mut params: Vec<String> = kernel.params.iter().enumerate().map(param).collect();
+    let mut params: Vec<String> = kernel.params[..kernel.first_tabled()].iter().enumerate().map(param).collect();
+    if kernel.tabled > 0 {
+        params.push("global const uchar *clgraph_fuse_table".to_owned());
+    }
     params.push("const uint clgraph_fuse_go".to_owned());
     if kernel.turns {
         params.push("global uint *clgraph_fuse_state".to_owned());
@@ -465,17 +502,62 @@ fn write_begin(all: &mut String, (number, kernel): (usize, &FusedKernel), others
     }
 }
 
-fn arg(arg: &FusedArg) -> String {
-    match arg {
-        FusedArg::Param(at) => format!("clgraph_fuse_a{at}"),
-        FusedArg::Number(number) => number.to_string(),
+/// How the parameters of a fused kernel are written.
+struct Names {
+    /// By parameter of its table: where it is, and its type.
+    tabled: Vec<(usize, String)>,
+    first_tabled: usize,
+}
+
+impl Names {
+    fn of(kernel: &FusedKernel, types: &Types<'_>) -> Self {
+        let first_tabled = kernel.first_tabled();
+        let type_of = |param: &FusedParam| match param {
+            FusedParam::Value(of, _) => of_values(&types.name(of)),
+            // No memory is in a table.
+            FusedParam::Size | FusedParam::Memory | FusedParam::Local => "uint".to_owned(),
+        };
+        let places = kernel.table().into_iter().map(|place| place.start);
+        let tabled = places.zip(kernel.params[first_tabled..].iter().map(type_of)).collect();
+        Self { tabled, first_tabled }
+    }
+
+    fn arg(&self, arg: &FusedArg) -> String {
+        match arg {
+            FusedArg::Param(at) => match at.checked_sub(self.first_tabled).and_then(|at| self.tabled.get(at)) {
+                Some((at, of)) => format!("*{}", in_table(of, *at)),
+                None => format!("clgraph_fuse_a{at}"),
+            },
+            FusedArg::Number(number) => number.to_string(),
+        }
+    }
+
+    /// If the entries of a table are one behind the other in the table of the kernel's values: returns their type, and where they begin.
+    fn in_memory(&self, table: &Table) -> Option<(&str, usize)> {
+        let (at, of) = self.tabled.get(table.in_memory(self.first_tabled)?)?;
+        Some((of, *at))
     }
 }
 
+/// Returns the address of a value in the table.
+fn in_table(of: &str, at: usize) -> String {
+    format!("(global const {of} *)(clgraph_fuse_table + {at})")
+}
+
 /// Declares what differs from turn to turn.
-fn declare_tables(all: &mut String, (tables, types): (&[Table], &Types<'_>), form: Form, are_filled: bool) {
+fn declare_tables(
+    all: &mut String,
+    (tables, types): (&[Table], &Types<'_>),
+    names: &Names,
+    form: Form,
+    are_filled: bool,
+) {
     let place = if form == Form::OneGroup { "local " } else { "" };
     for (number, table) in tables.iter().enumerate() {
+        if let Some((of, at)) = names.in_memory(table) {
+            let _ = writeln!(all, "    global const {of} *clgraph_fuse_t{number} = {};", in_table(of, at));
+            continue;
+        }
         let begin = match &table.kind {
             FusedParam::Memory => format!("global void *{place}"),
             // None is made of these.
@@ -484,14 +566,16 @@ fn declare_tables(all: &mut String, (tables, types): (&[Table], &Types<'_>), for
             FusedParam::Value(of, _) => format!("{place}{} ", of_values(&types.name(of))),
             FusedParam::Size => format!("{place}uint "),
         };
-        let entries: Vec<String> = table.entries.iter().filter(|_| are_filled).map(arg).collect();
+        let entries: Vec<String> = table.entries.iter().filter(|_| are_filled).map(|arg| names.arg(arg)).collect();
         let values = if are_filled { format!(" = {{{}}}", entries.join(", ")) } else { String::new() };
         let _ = writeln!(all, "    {begin}clgraph_fuse_t{number}[{}]{values};", table.entries.len());
     }
 }
 
 /// Fills some of the tables: those of the lane that runs.
-fn fill_tables(all: &mut String, tables: &[Table], which: Range<usize>, form: Form) {
+fn fill_tables(all: &mut String, tables: &[Table], which: Range<usize>, names: &Names, form: Form) {
+    let is_filled = |number: &usize| names.in_memory(&tables[*number]).is_none();
+    let which: Vec<usize> = which.filter(is_filled).collect();
     if which.is_empty() {
         return;
     }
@@ -502,7 +586,7 @@ fn fill_tables(all: &mut String, tables: &[Table], which: Range<usize>, form: Fo
     all.push_str(begin);
     for number in which {
         for (at, entry) in tables[number].entries.iter().enumerate() {
-            let _ = writeln!(all, "        clgraph_fuse_t{number}[{at}] = {};", arg(entry));
+            let _ = writeln!(all, "        clgraph_fuse_t{number}[{at}] = {};", names.arg(entry));
         }
     }
     all.push_str(end);
@@ -511,7 +595,7 @@ fn fill_tables(all: &mut String, tables: &[Table], which: Range<usize>, form: Fo
 /// Writes the turns of a loop.
 fn write_loop(
     all: &mut String,
-    (kernel, of): (&FusedKernel, &Loop),
+    (kernel, of, names): (&FusedKernel, &Loop, &Names),
     run: Run,
     dialect: Dialect,
     functions: &Functions<'_>,
@@ -523,7 +607,7 @@ fn write_loop(
     let turns = of.turns;
     let _ = writeln!(all, "    for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < {turns}; ++clgraph_fuse_turn) {{");
     let in_turn = |place: &Place| match place {
-        Place::Same(same) => arg(same),
+        Place::Same(same) => names.arg(same),
         Place::Table(table, 0) => format!("clgraph_fuse_t{table}[clgraph_fuse_turn]"),
         Place::Table(table, ahead) => format!("clgraph_fuse_t{table}[clgraph_fuse_turn + {ahead}]"),
     };

@@ -193,7 +193,7 @@ fn a_group_does_the_groups_of_a_launch_in_turn() {
     launches.extend(vec![launch("f", &[0, 1], 1); 4]);
     let params = vec![FusedParam::Memory, FusedParam::Local, FusedParam::Size];
     let dialect = Dialect { form: Form::OneGroup, size_beyond: 1, vectorizes: true };
-    let kernel = FusedKernel { params, launches, lane_ends: Vec::new(), group: None, turns: false };
+    let kernel = FusedKernel { params, launches, tabled: 0, lane_ends: Vec::new(), group: None, turns: false };
     let all = fused(&Unit::alone(text, &source), dialect, &[kernel], true);
     let (_, own) = all.split_once("#define get_num_groups(d)").unwrap();
     let (_, own) = own.split_once('\n').unwrap();

@@ -6,6 +6,7 @@ mod attempt;
 mod layout;
 mod programs;
 mod shares;
+mod table;
 mod transfer;
 mod turning;
 
@@ -38,6 +39,7 @@ use self::attempt::Attempt;
 pub(in crate::exec) use self::layout::{LaidChain, LaidLaunch, Layout, Place};
 use self::programs::Programs;
 pub(in crate::exec) use self::shares::Shares;
+pub(in crate::exec) use self::table::{Table, memory_of};
 pub(in crate::exec) use self::transfer::Transfer;
 use self::turning::{in_loops, turning};
 
@@ -46,6 +48,8 @@ pub(in crate::exec) struct FusedLaunches {
     pub(in crate::exec) kernel: Kernel,
     pub(in crate::exec) grid: Grid,
     pub(in crate::exec) needs: Vec<Need>,
+    /// How many of these, the last ones, are in a table.
+    pub(in crate::exec) tabled: usize,
     /// Whether the kernel does the turns of a loop.
     pub(in crate::exec) turns: bool,
 }
@@ -142,7 +146,8 @@ pub(in crate::exec) fn fuse(flat: Flat, how: How<'_>) -> FusedGraph {
             built.label = format!("fused: {report}").into();
             reports.fused.push(report);
             let (kernel, grid, needs) = (built.kernel.clone(), built.grid, chain.needs.clone());
-            launches.push(FusedLaunches { kernel, grid, needs, turns: built.turns.is_some() });
+            let tabled = chain.tabled;
+            launches.push(FusedLaunches { kernel, grid, needs, tabled, turns: built.turns.is_some() });
         }
     }
     match flat.fused(&chains, built) {
@@ -496,7 +501,7 @@ impl<'a> Fusing<'a> {
         let is_one_item = self.form == Form::OneItem && !chain.each_item;
         let is_stated = is_one_item || quirks::understates_work_groups(self.device.caps());
         let group = self.group(chain).filter(|_| is_stated);
-        FusedKernel { params, launches, lane_ends, group, turns }
+        FusedKernel { params, tabled: chain.tabled, launches, lane_ends, group, turns }
     }
 
     /// Returns how many lanes of a chain run side by side. The lanes of a loop's body would have to wait for each other.
@@ -534,7 +539,7 @@ impl<'a> Fusing<'a> {
         let fits = local.is_none_or(|local| local.iter().product::<usize>() <= most);
         if chain.each_item {
             let Command::Kernel { grid, .. } = self.tables.ir.command(chain.launches[0]) else { return None };
-            return fits.then(|| FusedChain { kernel, grid: *grid, label: "".into(), turns: None });
+            return fits.then(|| FusedChain { kernel, grid: *grid, label: "".into(), table: None, turns: None });
         }
         // Fewer work-items share a launch too, if they do not wait for each other.
         let is_free = self.form == Form::OneGroup && self.group_of(chain).is_none();
@@ -553,7 +558,11 @@ impl<'a> Fusing<'a> {
             }
             None => None,
         };
-        Some(FusedChain { kernel, grid, label: "".into(), turns })
+        let table = match self.table(chain) {
+            Some(Table { bytes, .. }) => Some(memory_of(kernel.program(), &bytes).ok()?),
+            None => None,
+        };
+        Some(FusedChain { kernel, grid, label: "".into(), table, turns })
     }
 }
 

@@ -245,13 +245,15 @@ pub(in crate::exec) fn warm_up(context: &impl InContext, device: &Device, launch
     let queue = DriverQueue::with_properties(context, device, QueueProperties::default())?;
     let longest = launches.iter().flat_map(|launch| &launch.needs).map(Need::size).max().unwrap_or(0);
     let zeros = vec![0; longest.max(size_of::<u64>())];
-    for FusedLaunches { kernel, grid, needs, turns } in launches {
+    for FusedLaunches { kernel, grid, needs, tabled, turns } in launches {
         let arg = |need: &Need| match need {
             Need::Memory(_) => Arg::Memory(&mem),
             Need::Local(_, size) => Arg::Local(*size),
             need => Arg::Value(&zeros[..need.size()]),
         };
-        let none = std::iter::once(Arg::Value(&zeros[..4]));
+        let needs = &needs[..needs.len() - tabled];
+        let table = Some(Arg::Memory(&mem)).filter(|_| *tabled > 0);
+        let none = table.into_iter().chain([Arg::Value(&zeros[..4])]);
         // State, condition, and its index.
         let of_turns = [Arg::Memory(&mem), Arg::Memory(&mem), Arg::Value(&zeros[..8])];
         let of_turns = of_turns.into_iter().filter(|_| *turns);

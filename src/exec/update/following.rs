@@ -133,13 +133,29 @@ fn args_of(tables: &Tables, node: NodeId) -> Span {
 /// Writes a value in the place of one of the same size. Returns whether it is another one.
 fn write(tables: &mut Tables, place: Arg<ById>, bytes: &[u8]) -> Option<bool> {
     let Arg::Value(span) = place else { return None };
-    let place = tables.ir.bytes_mut(span);
+    write_bytes(tables.ir.bytes_mut(span), bytes)
+}
+
+fn write_bytes(place: &mut [u8], bytes: &[u8]) -> Option<bool> {
     if place.len() != bytes.len() {
         return None;
     }
     let differs = place != bytes;
     place.copy_from_slice(bytes);
     Some(differs)
+}
+
+/// Does so for an argument of a fused kernel, which may be in its table.
+fn write_slot(
+    (tables, tabled): (&mut Tables, &mut [Vec<u8>]),
+    laid: &LaidChain,
+    (chain, slot): (u32, u32),
+    bytes: &[u8],
+) -> Option<bool> {
+    match laid.table.as_ref().and_then(|table| table.place(slot)) {
+        Some(place) => write_bytes(tabled[chain as usize].get_mut(place)?, bytes),
+        None => write(tables, tables.ir.args(laid.args)[slot as usize], bytes),
+    }
 }
 
 impl Form {
@@ -151,7 +167,7 @@ impl Form {
         changed: impl Iterator<Item = &'d Destination> + Clone,
         old: &mut Vec<Old>,
     ) -> Result<(), Unfit> {
-        let Self { plan, values, counts, begun, .. } = self;
+        let Self { plan, values, counts, begun, tabled, index, .. } = self;
         let (plan, values) = (&**plan, Arc::make_mut(values));
         let Values { tables, objects, stale, .. } = &mut *values;
         let tables = Arc::make_mut(tables);
@@ -167,8 +183,8 @@ impl Form {
                 Place::Launch { chain, at } => {
                     let laid = &plan.layout.chains[chain as usize];
                     let slot = laid.launches[at as usize].args[arg];
-                    let place = tables.ir.args(laid.args)[slot as usize];
-                    let differs = write(tables, place, bytes).ok_or_else(other_kind)?;
+                    let to = (&mut *tables, &mut **tabled);
+                    let differs = write_slot(to, laid, (chain, slot), bytes).ok_or_else(other_kind)?;
                     changing.note((chain, slot), differs);
                 }
                 Place::Node(new) => {
@@ -183,6 +199,7 @@ impl Form {
         if !changing.end() {
             return Err(changing.torn(changed.map(|one| (node_of(one), u32::from(one.arg)))));
         }
+        renew_tables((tables, index.as_mut()), plan, (begun, tabled), old)?;
         set_all(values, plan, begun, shared, old)
     }
 
@@ -207,7 +224,7 @@ impl Form {
         touched: &[Touched],
         old: &mut Vec<Old>,
     ) -> Result<(), Unfit> {
-        let Self { plan, values, index, edit, counts, begun } = self;
+        let Self { plan, values, index, edit, counts, begun, tabled } = self;
         let (plan, values) = (&**plan, Arc::make_mut(values));
         let tables = Arc::make_mut(&mut values.tables);
         let index = index.get_or_insert_with(|| Index::of(tables));
@@ -228,7 +245,7 @@ impl Form {
                     alone.push((one.node, Touched { node: new, origin: one.origin, changed }));
                 }
                 Place::Launch { chain, at } => {
-                    if change((chain, at), main, one, &mut to, edit, &mut changing)? {
+                    if change((chain, at), main, one, (&mut to, tabled), edit, &mut changing)? {
                         chains.push(chain);
                     }
                 }
@@ -259,6 +276,7 @@ impl Form {
         // What it owned is dropped where no lock is held.
         old.push(Arc::new(edit.commit(&mut to)));
         old.push(Arc::new(to.index.released(to.tables)));
+        renew_tables((to.tables, Some(to.index)), plan, (begun, tabled), old)?;
         let mut replaced = Vec::new();
         for (node, one) in alone {
             let Some(step) = plan.step_of[one.node.index()] else { continue };
@@ -314,6 +332,37 @@ fn set(
     }
 }
 
+/// Makes memory for tables that have other values now. In place of these values, their memory is what is begun.
+fn renew_tables(
+    (tables, mut index): (&mut Tables, Option<&mut Index>),
+    plan: &FusedPlan,
+    (begun, tabled): (&mut Vec<(u32, u32)>, &[Vec<u8>]),
+    old: &mut Vec<Old>,
+) -> Result<(), Unfit> {
+    let table_of = |chain: u32| plan.layout.chains[chain as usize].table.as_ref();
+    let argument = |(chain, slot): (u32, u32)| match table_of(chain) {
+        Some(table) if slot >= table.argument => (chain, table.argument),
+        _ => (chain, slot),
+    };
+    if !plan.layout.has_tables {
+        return Ok(());
+    }
+    begun.iter_mut().for_each(|at| *at = argument(*at));
+    begun.sort_unstable();
+    begun.dedup();
+    for (chain, slot) in &**begun {
+        let laid = &plan.layout.chains[*chain as usize];
+        if laid.table.as_ref().is_none_or(|table| table.argument != *slot) {
+            continue;
+        }
+        let Arg::Memory(view) = tables.ir.args(laid.args)[*slot as usize] else { continue };
+        let made = fuse::memory_of(&plan.fixed.context, &tabled[*chain as usize]);
+        let made = made.map_err(|_| refused(laid.launches[0].node))?;
+        old.extend(tables.renew(index.as_deref_mut(), view, made).map(|mem| Arc::new(mem) as Old));
+    }
+    Ok(())
+}
+
 /// Gives the kernel objects of chains their arguments.
 fn set_all(
     values: &mut Values,
@@ -344,7 +393,7 @@ fn change(
     (chain, at): (u32, u32),
     main: &Tables,
     Touched { node, changed, .. }: &Touched,
-    to: &mut Writer<'_>,
+    (to, tabled): (&mut Writer<'_>, &mut [Vec<u8>]),
     edit: &mut Edit,
     changing: &mut Changing<'_>,
 ) -> Result<bool, Unfit> {
@@ -359,8 +408,8 @@ fn change(
     let mut give = |slot: u32, new: New<'_>| {
         let differs = match new {
             New::Bytes(bytes) => {
-                let place = to.ir.args(fused)[slot as usize];
-                write(to.tables, place, bytes).ok_or_else(|| unfit("the size of a value"))?
+                let written = write_slot((to.tables, tabled), laid, (chain, slot), bytes);
+                written.ok_or_else(|| unfit("the size of a value"))?
             }
             New::Memory(view) => {
                 edit.assign_memory(to, (fused, slot as usize), main, view).map_err(|why| unfit(&why))?

@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::unit::{self, Types};
-use super::{Callee, FusedKernel, Unit, arg, write_begin};
+use super::{Callee, FusedKernel, Names, Unit, write_begin};
 
 /// Comes before the source, so that no macro of it changes anything here. OpenCL C before 2.0 has no function for it.
 const LINEAR: &str = "\
@@ -65,8 +65,9 @@ pub(crate) fn each_item(units: &[Unit<'_>], kernels: &[FusedKernel], in_range: b
             _ => String::new(),
         };
         write_begin(&mut all, (number, kernel), &others, &types);
+        let names = Names::of(kernel, &types);
         for launch in &kernel.launches {
-            let args: Vec<String> = launch.args.iter().map(arg).collect();
+            let args: Vec<String> = launch.args.iter().map(|arg| names.arg(arg)).collect();
             let _ = writeln!(all, "    clgraph_fuse_item_{}({});", launch.kernel, args.join(", "));
         }
         all.push_str("}\n");

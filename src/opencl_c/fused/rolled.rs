@@ -74,8 +74,18 @@ pub(super) struct Table {
 }
 
 impl Table {
-    fn bytes(&self) -> usize {
-        self.entries.len() * size(&self.kind)
+    /// If its entries are parameters that follow each other, all of them in memory: returns the number of the first one there. Parameters of
+    /// one kind are one behind the other.
+    pub(super) fn in_memory(&self, first_tabled: usize) -> Option<usize> {
+        let number = |entry: &FusedArg| if let FusedArg::Param(at) = entry { at.checked_sub(first_tabled) } else { None };
+        let first = number(self.entries.first()?)?;
+        let follows = |(at, entry): (usize, &FusedArg)| number(entry) == Some(first + at);
+        self.entries.iter().enumerate().all(follows).then_some(first)
+    }
+
+    /// Returns the bytes that it takes.
+    fn bytes(&self, first_tabled: usize) -> usize {
+        if self.in_memory(first_tabled).is_some() { 0 } else { self.entries.len() * self.kind.size() }
     }
 
     /// Returns where it has a column, if need be with one entry more. `Err` if the entry comes first, which moves all others.
@@ -94,15 +104,6 @@ impl Table {
             return Some(Err(()));
         }
         None
-    }
-}
-
-/// Returns the bytes of an argument.
-fn size(kind: &FusedParam) -> usize {
-    match kind {
-        FusedParam::Memory | FusedParam::Local => 8,
-        FusedParam::Value(_, bytes) => *bytes,
-        FusedParam::Size => 4,
     }
 }
 
@@ -161,7 +162,7 @@ fn lane_of(search: &Search<'_>, lane: Range<usize>, all_tables: &mut Vec<Table>,
             same @ Place::Same(_) => same,
         };
         let args = args.into_iter().map(|list| list.into_iter().map(moved).collect()).collect();
-        *left = left.saturating_sub(tables.iter().map(Table::bytes).sum());
+        *left = left.saturating_sub(search.bytes(&tables));
         all_tables.extend(tables);
         parts.push(Part::Loop(Loop { start: at, turns, args }));
         at += turns * period;
@@ -227,6 +228,12 @@ impl<'a> Search<'a> {
         runs[period - 1].get(at).map_or(1, |run| *run as usize / period + 1)
     }
 
+    /// Returns the bytes that tables take.
+    fn bytes(&self, tables: &[Table]) -> usize {
+        let first_tabled = self.kernel.first_tabled();
+        tables.iter().map(|table| table.bytes(first_tabled)).sum()
+    }
+
     fn kind(&self, arg: &FusedArg) -> &FusedParam {
         match arg {
             FusedArg::Param(at) => self.kernel.params.get(*at).unwrap_or(&FusedParam::Size),
@@ -237,11 +244,12 @@ impl<'a> Search<'a> {
     /// Returns a loop with tables of at most `left` bytes, which may have fewer turns. None if there is no room for the fewest turns.
     fn with_tables(&self, at: usize, period: usize, turns: usize, left: usize) -> Option<Found> {
         let found = self.tables(at, period, turns)?;
-        let bytes = |found: &Found| found.tables.iter().map(Table::bytes).sum::<usize>();
+        let bytes = |found: &Found| self.bytes(&found.tables);
         if bytes(&found) <= left {
             return Some(found);
         }
-        let of_turn: usize = found.tables.iter().map(|table| size(&table.kind)).sum();
+        let takes_some = |table: &&Table| self.bytes(std::slice::from_ref(table)) > 0;
+        let of_turn: usize = found.tables.iter().filter(takes_some).map(|table| table.kind.size()).sum();
         // Some tables have entries for more than the turns.
         let more = bytes(&found).saturating_sub(of_turn * turns);
         let fitting = left.saturating_sub(more).checked_div(of_turn).unwrap_or(0);

@@ -108,8 +108,9 @@ fn unrolled_loops_are_the_launches() {
         let lanes = if all.is_empty() || rng.bool() { 0 } else { rng.usize(..4) };
         let lane_ends: BTreeSet<usize> = (0..lanes).map(|_| rng.usize(..all.len())).filter(|end| *end > 0).collect();
         let lane_ends: Vec<usize> = lane_ends.into_iter().collect();
+        let tabled = if rng.bool() { 0 } else { rng.usize(..=VALUES + 2) };
         let kernel =
-            FusedKernel { params: params(rng.usize(1..600)), launches: all, lane_ends, group: None, turns: false };
+            FusedKernel { params: params(rng.usize(1..600)), tabled, launches: all, lane_ends, group: None, turns: false };
         let rolled = check(&kernel);
         // Each lane has its own launches.
         let of_lane = |lane: &Lane| -> usize {
@@ -119,7 +120,10 @@ fn unrolled_loops_are_the_launches() {
         assert_eq!(counts, kernel.lanes().map(|lane| lane.len()).collect::<Vec<_>>());
         launches += kernel.launches.len();
         lines += rolled.parts().map(|part| if let Part::Loop(of) = part { of.args.len() } else { 1 }).sum::<usize>();
+        let first_tabled = kernel.first_tabled();
         let size = |table: &Table| match &table.kind {
+            // Its entries are those of the kernel's own table.
+            _ if table.in_memory(first_tabled).is_some() => 0,
             FusedParam::Memory | FusedParam::Local => 8,
             FusedParam::Value(_, bytes) => *bytes,
             FusedParam::Size => 4,
@@ -134,6 +138,7 @@ fn chain(count: usize, launch: impl Fn(usize) -> FusedLaunch) -> Rolled {
     check(&FusedKernel {
         params: params(4),
         launches: (0..count).map(launch).collect(),
+        tabled: 0,
         lane_ends: Vec::new(),
         group: None,
         turns: false,
@@ -177,7 +182,7 @@ fn what_has_no_room_in_tables_is_written_as_it_is() {
     let mut rng = Rng::with_seed(1);
     let values: Vec<usize> = (0..1000).map(|_| rng.usize(..VALUES)).collect();
     let launches = values.iter().map(|value| launch(0, [0, 1], *value, 0)).collect();
-    let found = check(&FusedKernel { params: params(128), launches, lane_ends: Vec::new(), group: None, turns: false });
+    let found = check(&FusedKernel { params: params(128), launches, tabled: 0, lane_ends: Vec::new(), group: None, turns: false });
     assert_eq!(found.tables[0].entries.len(), (16 << 10) / 128);
     assert!(found.parts().count() > 500);
 }
@@ -193,7 +198,7 @@ fn long_chains_take_little_time() {
         random(&mut rng, 1_000),
     ];
     for launches in launches {
-        let kernel = FusedKernel { params: params(8), launches, lane_ends: Vec::new(), group: None, turns: false };
+        let kernel = FusedKernel { params: params(8), launches, tabled: 0, lane_ends: Vec::new(), group: None, turns: false };
         let start = Instant::now();
         rolled(&kernel);
         assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());

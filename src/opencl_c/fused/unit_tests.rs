@@ -114,7 +114,7 @@ fn names_of_other_texts_are_macros_in_a_text() {
     };
     let params = vec![FusedParam::Memory, FusedParam::Value(ValueType::Of(0, "real".to_owned()), 4)];
     let launches = vec![launch(0, "f", &[0, 1]), launch(1, "g", &[0]), launch(2, "h", &[0])];
-    let kernel = FusedKernel { params, launches, lane_ends: Vec::new(), group: None, turns: false };
+    let kernel = FusedKernel { params, launches, tabled: 0, lane_ends: Vec::new(), group: None, turns: false };
     expect![[r#"
         #pragma push_macro("N")
         #pragma push_macro("real")

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{Fusing, Transfer};
+use super::{Fusing, Table, Transfer};
 use crate::command::Command;
 use crate::graph::Flat;
 use crate::ir::{NodeId, Span};
@@ -19,6 +19,8 @@ pub(in crate::exec) struct Layout {
     pub(in crate::exec) places: Vec<Place>,
     pub(in crate::exec) chains: Vec<LaidChain>,
     pub(in crate::exec) form: Option<Form>,
+    /// Whether a chain has a table.
+    pub(in crate::exec) has_tables: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +46,8 @@ pub(in crate::exec) struct LaidChain {
     pub(in crate::exec) launches: Vec<LaidLaunch>,
     /// By argument of the fused kernel: how many arguments and sizes of launches it is.
     pub(in crate::exec) sharers: Vec<u32>,
+    /// Where some of these are that are in memory.
+    pub(in crate::exec) table: Option<Table>,
 }
 
 pub(in crate::exec) struct LaidLaunch {
@@ -84,6 +88,7 @@ impl Fusing<'_> {
             };
             layout.places[alone.index()] = Place::Node(new);
         }
+        layout.has_tables = layout.chains.iter().any(|chain| chain.table.is_some());
         layout
     }
 
@@ -98,7 +103,8 @@ impl Fusing<'_> {
             |pointer: &Pointer<u32>| pointer.is_constant || pointer.element.is_none() || pointer.element != first;
         let depends_on_memory = pointers.any(depends);
         let (each_item, turns) = (chain.each_item, self.turning.contains_key(&chain.flow()));
-        LaidChain { node: new, args, each_item, turns, depends_on_memory, launches, sharers }
+        let table = self.table(chain);
+        LaidChain { node: new, args, each_item, turns, depends_on_memory, launches, sharers, table }
     }
 
     fn laid_launch(&self, node: NodeId, FusedLaunch { args, range, .. }: FusedLaunch) -> LaidLaunch {
