@@ -8,8 +8,8 @@ mod common;
 use std::time::Duration;
 
 use clgraph::{
-    Buffer, Executable, Finalize, Fuse, FusedForm, FusingState, Graph, Kernel, Node, Parameter, ProgramBuilder, Submission,
-    UserEvent,
+    Buffer, Executable, Finalize, Fuse, FusedForm, FusingState, Graph, Kernel, Node, Parameter, ProgramBuilder,
+    Submission, UserEvent,
 };
 use common::Bench;
 use fastrand::Rng;
@@ -143,7 +143,8 @@ impl World {
     }
 
     fn start(&self) -> Vec<Vec<u32>> {
-        let memory: Vec<Vec<u32>> = (0..3).map(|at| (0..LEN).map(|i| (i * 7 + at * 1000 + 1) as u32).collect()).collect();
+        let memory: Vec<Vec<u32>> =
+            (0..3).map(|at| (0..LEN).map(|i| (i * 7 + at * 1000 + 1) as u32).collect()).collect();
         for (buffer, data) in self.buffers.iter().zip(&memory) {
             self.bench.queue.enqueue_write_buffer(buffer, 0, data, &[]).unwrap();
         }
@@ -163,7 +164,11 @@ impl World {
             Numbers::Many(quad, wide) => node.arg(quad).arg(wide),
             Numbers::Parts(three) => node.arg(three),
         };
-        let node = if launch.kind == 4 { node.range([launch.len.div_ceil(2), 2]) } else { node.range(launch.len).range_up_to(LEN) };
+        let node = if launch.kind == 4 {
+            node.range([launch.len.div_ceil(2), 2])
+        } else {
+            node.range(launch.len).range_up_to(LEN)
+        };
         let node = if let Some(after) = after { node.after(after) } else { node };
         // SAFETY: a work-item changes its own element.
         unsafe { node.add() }.unwrap()
@@ -207,7 +212,9 @@ fn launches_with_many_numbers_are_one_kernel() {
         (0..count).map(one).collect(),
         (0..count).map(|at| Launch { kind: at % 4, ..one(at) }).collect(),
         // Nothing comes again.
-        (0..world.too_many(8)).map(|at| Launch { kind: at * at % 7 % 5, to: at % 3, len: 1 + at % LEN, ..one(at) }).collect(),
+        (0..world.too_many(8))
+            .map(|at| Launch { kind: at * at % 7 % 5, to: at % 3, len: 1 + at % LEN, ..one(at) })
+            .collect(),
     ];
     for launches in all {
         let (graph, ..) = world.line(&launches);

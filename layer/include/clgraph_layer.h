@@ -38,8 +38,10 @@ extern "C" {
  * properties is NULL, or names and values that end with 0. Without CL_CAPTURE_MODE_CLG the capture is strict.
  *
  * An event that such a call returns is complete when the capture ends, whether it succeeds or not. Until then it is for wait lists of
- * the same queue. Kernels, memory objects and what is written from the program's memory may change, and may be released, after each
- * call; memory that a call reads into is the program's to keep, as long as the command buffer is used, and so are both sides of
+ * the same queue, and clGetEventInfo says of it what it says of a user event. Kernels, memory objects and what is written from the
+ * program's memory may change, and may be released, after each call. That holds for kernels and memory objects that were made after
+ * the program first asked for a function of captures or command buffers, and for memory objects of this API: shared objects of
+ * graphics stay the program's to keep. Memory that a call reads into is the program's to keep, as long as the command buffer is used, and so are both sides of
  * clEnqueueSVMMemcpy.
  *
  * What cannot be captured returns CL_INVALID_OPERATION, or CL_INVALID_EVENT_WAIT_LIST for an event that is not of the capture, and

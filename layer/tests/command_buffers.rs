@@ -165,7 +165,7 @@ fn lists_name_the_revision_that_is_asked_for() {
     ] {
         let out = lists(Some("always"), asked);
         let lines: Vec<&str> = out.lines().collect();
-        let [device, device_versions, platform, platform_versions, queries, functions] = *lines else {
+        let [device, device_versions, platform, platform_versions, queries, functions, others] = *lines else {
             panic!("{out}")
         };
         let both = "command_buffer command_buffer_mutable_dispatch";
@@ -173,7 +173,7 @@ fn lists_name_the_revision_that_is_asked_for() {
         let versions = format!("command_buffer {version} command_buffer_mutable_dispatch {mutable}");
         assert_eq!(device_versions, format!("device: {versions}"));
         assert_eq!(platform_versions, format!("platform: {versions}"));
-        assert_eq!(functions, "functions: 1 1 1");
+        assert_eq!((functions, others), ("functions: 1 1 1", "others: 0 0 0"));
         let bits: Vec<u64> = queries
             .split(" 0x")
             .skip(1)

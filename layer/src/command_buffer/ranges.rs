@@ -38,6 +38,8 @@ pub(crate) struct Image {
     /// Bytes of a pixel.
     pub(crate) pixel: usize,
     pub(crate) layers: Layers,
+    /// Of a 1D image of a buffer: the buffer. 0 for others.
+    pub(crate) of_buffer: usize,
 }
 
 /// What the slices of the program's memory are for an image.
@@ -436,7 +438,8 @@ mod tests {
 
     #[test]
     fn images_are_touched_within_their_extents() {
-        let image = Image { memory: BUFFER, extents: [4, 8, 1], format: [1, 2], pixel: 4, layers: Layers::None };
+        let image =
+            Image { memory: BUFFER, extents: [4, 8, 1], format: [1, 2], pixel: 4, layers: Layers::None, of_buffer: 0 };
         let other = Image { memory: OTHER, ..image };
         assert_eq!(fill_image(&AT, &image, &[0; 3], &[4, 8, 1]), Ok(()));
         for (origin, region) in
@@ -460,7 +463,8 @@ mod tests {
 
     #[test]
     fn pixels_of_the_program_lie_in_rows_and_slices() {
-        let image = |layers| Image { memory: BUFFER, extents: [4, 8, 2], format: [1, 2], pixel: 4, layers };
+        let image =
+            |layers| Image { memory: BUFFER, extents: [4, 8, 2], format: [1, 2], pixel: 4, layers, of_buffer: 0 };
         let side =
             |layers, row, slice| pixels(&image(layers), &[4, 8, 2], row, slice).map(|(side, _)| (side.row, side.slice));
         assert_eq!(side(Layers::OfSlices, 0, 0), Ok((16, 128)));

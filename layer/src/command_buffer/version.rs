@@ -107,9 +107,16 @@ pub(crate) fn native(list: &[u8]) -> Native {
     }
 }
 
-/// Whether an extension of a driver's gives way. The layer has one queue a command buffer, so `_multi_device` goes too.
+/// Whether an extension of a driver's gives way. The layer has one queue a command buffer, so `_multi_device` goes too; and so do those of
+/// vendors, such as `cl_pocl_command_buffer_svm`: their functions take command buffers of the driver's.
 fn is_replaced(name: &str) -> bool {
-    name == COMMAND_BUFFER || name.strip_prefix(COMMAND_BUFFER).is_some_and(|rest| rest.starts_with('_'))
+    name.split_once("_command_buffer").is_some_and(|(_, rest)| rest.is_empty() || rest.starts_with('_'))
+}
+
+/// Whether a function of a driver's takes its command buffers, by its name.
+pub(crate) fn takes_command_buffers(function: &[u8]) -> bool {
+    let has = |part: &[u8]| function.windows(part.len()).any(|window| window == part);
+    function.starts_with(b"clCommand") || has(b"CommandBuffer") || has(b"MutableCommand")
 }
 
 fn name_of(entry: &[u8]) -> String {
@@ -148,7 +155,8 @@ mod tests {
         let ours = "cl_khr_command_buffer cl_khr_command_buffer_mutable_dispatch";
         assert_eq!(extensions(""), ours);
         assert_eq!(extensions("cl_khr_fp64 "), format!("cl_khr_fp64 {ours}"));
-        let list = "cl_khr_command_buffer cl_khr_fp64 cl_khr_command_buffer_multi_device cl_khr_command_buffers";
+        let list = "cl_khr_command_buffer cl_khr_fp64 cl_khr_command_buffer_multi_device cl_khr_command_buffers \
+                    cl_pocl_command_buffer_svm";
         assert_eq!(extensions(list), format!("cl_khr_fp64 cl_khr_command_buffers {ours}"));
 
         let old = [

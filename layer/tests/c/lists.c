@@ -23,7 +23,7 @@ static cl_device_id device;
 static void with_versions(const char *of, size_t size, const cl_name_version *list) {
     printf("%s:", of);
     for (size_t i = 0; i < size / sizeof *list; i++)
-        if (strncmp(list[i].name, "cl_khr_command_buffer", 21) == 0)
+        if (strstr(list[i].name, "command_buffer") != NULL)
             printf(" %s %u.%u.%u", list[i].name + 7, CL_VERSION_MAJOR(list[i].version), CL_VERSION_MINOR(list[i].version),
                    CL_VERSION_PATCH(list[i].version));
     printf("\n");
@@ -32,7 +32,7 @@ static void with_versions(const char *of, size_t size, const cl_name_version *li
 static void names(const char *of, char *list) {
     printf("%s:", of);
     for (char *name = strtok(list, " "); name != NULL; name = strtok(NULL, " "))
-        if (strncmp(name, "cl_khr_command_buffer", 21) == 0) printf(" %s", name + 7);
+        if (strstr(name, "command_buffer") != NULL) printf(" %s", name + 7);
     printf("\n");
 }
 
@@ -62,6 +62,10 @@ static void lists(void) {
     printf("\nfunctions:");
     for (int i = 0; i < 3; i++) printf(" %d", clGetExtensionFunctionAddressForPlatform(platform, FUNCTIONS[i]) != NULL);
     CHECK(clGetExtensionFunctionAddressForPlatform(platform, "clNoSuchFunctionKHR") == NULL);
+    /* Those of drivers that take command buffers of drivers. */
+    static const char *const OTHERS[] = {"clRemapCommandBufferKHR", "clCommandSVMMemcpyPOCL", "clCommandReadBufferPOCL"};
+    printf("\nothers:");
+    for (int i = 0; i < 3; i++) printf(" %d", clGetExtensionFunctionAddressForPlatform(platform, OTHERS[i]) != NULL);
     printf("\n");
 }
 

@@ -166,8 +166,14 @@ fn functions_that_ask_for_ids_are_written_again_before_kernels() {
         range,
     };
     let launches = vec![launch("f"), launch("g")];
-    let kernel =
-        FusedKernel { params: vec![FusedParam::Memory], launches, tabled: 0, lane_ends: Vec::new(), group: None, turns: false };
+    let kernel = FusedKernel {
+        params: vec![FusedParam::Memory],
+        launches,
+        tabled: 0,
+        lane_ends: Vec::new(),
+        group: None,
+        turns: false,
+    };
     let dialect = Dialect { form: Form::OneItem, size_beyond: 1, vectorizes: true };
     let all = fused(&Unit::alone(text, &source), dialect, std::slice::from_ref(&kernel), true);
     let from = all.find("size_t clgraph_fuse_of_at").unwrap();

@@ -77,7 +77,8 @@ impl Table {
     /// If its entries are parameters that follow each other, all of them in memory: returns the number of the first one there. Parameters of
     /// one kind are one behind the other.
     pub(super) fn in_memory(&self, first_tabled: usize) -> Option<usize> {
-        let number = |entry: &FusedArg| if let FusedArg::Param(at) = entry { at.checked_sub(first_tabled) } else { None };
+        let number =
+            |entry: &FusedArg| if let FusedArg::Param(at) = entry { at.checked_sub(first_tabled) } else { None };
         let first = number(self.entries.first()?)?;
         let follows = |(at, entry): (usize, &FusedArg)| number(entry) == Some(first + at);
         self.entries.iter().enumerate().all(follows).then_some(first)

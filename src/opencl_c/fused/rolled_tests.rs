@@ -109,8 +109,14 @@ fn unrolled_loops_are_the_launches() {
         let lane_ends: BTreeSet<usize> = (0..lanes).map(|_| rng.usize(..all.len())).filter(|end| *end > 0).collect();
         let lane_ends: Vec<usize> = lane_ends.into_iter().collect();
         let tabled = if rng.bool() { 0 } else { rng.usize(..=VALUES + 2) };
-        let kernel =
-            FusedKernel { params: params(rng.usize(1..600)), tabled, launches: all, lane_ends, group: None, turns: false };
+        let kernel = FusedKernel {
+            params: params(rng.usize(1..600)),
+            tabled,
+            launches: all,
+            lane_ends,
+            group: None,
+            turns: false,
+        };
         let rolled = check(&kernel);
         // Each lane has its own launches.
         let of_lane = |lane: &Lane| -> usize {
@@ -182,7 +188,14 @@ fn what_has_no_room_in_tables_is_written_as_it_is() {
     let mut rng = Rng::with_seed(1);
     let values: Vec<usize> = (0..1000).map(|_| rng.usize(..VALUES)).collect();
     let launches = values.iter().map(|value| launch(0, [0, 1], *value, 0)).collect();
-    let found = check(&FusedKernel { params: params(128), launches, tabled: 0, lane_ends: Vec::new(), group: None, turns: false });
+    let found = check(&FusedKernel {
+        params: params(128),
+        launches,
+        tabled: 0,
+        lane_ends: Vec::new(),
+        group: None,
+        turns: false,
+    });
     assert_eq!(found.tables[0].entries.len(), (16 << 10) / 128);
     assert!(found.parts().count() > 500);
 }
@@ -198,7 +211,8 @@ fn long_chains_take_little_time() {
         random(&mut rng, 1_000),
     ];
     for launches in launches {
-        let kernel = FusedKernel { params: params(8), launches, tabled: 0, lane_ends: Vec::new(), group: None, turns: false };
+        let kernel =
+            FusedKernel { params: params(8), launches, tabled: 0, lane_ends: Vec::new(), group: None, turns: false };
         let start = Instant::now();
         rolled(&kernel);
         assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());

@@ -12,14 +12,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use opencl_sys::{
-    CL_COMPLETE, CL_INVALID_EVENT_WAIT_LIST, CL_INVALID_OPERATION, CL_INVALID_VALUE, CL_OUT_OF_HOST_MEMORY, CL_SUCCESS,
+    CL_INVALID_EVENT_WAIT_LIST, CL_INVALID_OPERATION, CL_INVALID_VALUE, CL_OUT_OF_HOST_MEMORY, CL_SUCCESS,
     cl_command_buffer_khr, cl_command_queue, cl_event, cl_int, cl_mutable_command_khr, cl_uint, cl_ulong,
 };
 
 use super::buffer::{self, Buffer, QueueFacts, Tail};
 use super::command::Command;
 use super::owned::Event;
-use super::{calls, enter, query};
+use super::{calls, enter, hold, query};
 use crate::command_buffer::capture::{Mode, State, Status};
 use crate::command_buffer::properties;
 use crate::command_buffer::{Checked, ensure};
@@ -312,10 +312,7 @@ pub(super) unsafe extern "system" fn end(queue: cl_command_queue, result: *mut c
             progress.is_over = true;
             (std::mem::take(&mut progress.state), std::mem::take(&mut progress.events))
         };
-        for (event, _) in events.into_values() {
-            // SAFETY: an event of the layer's, that nobody has completed.
-            unsafe { calls::clSetUserEventStatus(event.raw(), CL_COMPLETE) };
-        }
+        events.into_values().for_each(|(event, _)| hold::complete(&event));
         if let Err(status) = state.check() {
             capture.buffer.forget();
             return Err(status);

@@ -19,7 +19,8 @@ use super::{buffer, calls, capture, enqueue, enter, kernels, query, record, upda
 use crate::command_buffer::properties::FIELDS;
 use crate::command_buffer::version::{self, Native, Version};
 use crate::command_buffer::{Checked, ensure};
-use crate::ffi::{quietly, targets::next, watch};
+use crate::ffi::targets::{next, target};
+use crate::ffi::{process, quietly, watch};
 use crate::settings::Serves;
 
 /// `CL_COMMAND_BUFFER_CAPABILITY_OUT_OF_ORDER_KHR`, before revision 0.9.6.
@@ -65,11 +66,14 @@ fn serves(platform: cl_platform_id) -> bool {
         let version = devices.first().and_then(|device| unsafe { query::version(*device) });
         let of =
             version.map_or("no version that is known".to_owned(), |(major, minor)| format!("OpenCL {major}.{minor}"));
-        watch::say(&format!(
-            "clgraph_layer: the devices of a platform have {of}, and get no command buffers: kernels cannot be cloned before OpenCL 2.1\n"
-        ));
+        process::without_signals(|| {
+            watch::say(&format!(
+                "clgraph_layer: the devices of a platform have {of}, and get no command buffers: kernels cannot be cloned before OpenCL 2.1\n"
+            ));
+        });
     }
     let serves = devices.iter().any(can)
+        && clones_kernels()
         && match ASKED.get() {
             Some((Serves::Always, _)) => true,
             Some((Serves::Auto, _)) => {
@@ -264,7 +268,14 @@ fn function(name: &CStr) -> Option<*mut c_void> {
     })
 }
 
-/// Looks at a name that the program asks for. Returns the layer's function, if it is one of its own and `serves` says so.
+/// Whether the loader has `clCloneKernel`: one from before OpenCL 2.1 has not.
+fn clones_kernels() -> bool {
+    // SAFETY: rule T; it is not called.
+    unsafe { target::<unsafe extern "system" fn()>(137) }.is_some()
+}
+
+/// Looks at a name that the program asks for. Returns the layer's function, if it is one of its own and `serves` says so; and null for
+/// one of the driver's that takes the driver's command buffers: there are none, where the layer serves.
 ///
 /// # Safety
 /// A name, or null.
@@ -275,7 +286,12 @@ unsafe fn asked(name: *const c_char, serves: impl FnOnce() -> bool) -> Option<*m
     quietly(|| {
         // SAFETY: the caller's promise.
         let name = unsafe { CStr::from_ptr(name) };
-        let function = function(name).filter(|_| serves())?;
+        let Some(function) = function(name) else {
+            return (version::takes_command_buffers(name.to_bytes()) && serves()).then_some(ptr::null_mut());
+        };
+        if !serves() {
+            return None;
+        }
         watch::record(|recorder| recorder.function_was_asked_for(name.to_bytes()));
         if matches!(name.to_bytes(), b"clCreateCommandBufferKHR" | b"clBeginCaptureCLG" | b"clGetCaptureTableCLG") {
             kernels::begin();

@@ -61,7 +61,12 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // SAFETY: an event of the layer's, that nobody has completed.
-        (0..ATTEMPTS).any(|_| unsafe { calls::clSetUserEventStatus(self.0.raw(), CL_COMPLETE) } == CL_SUCCESS);
+        complete(&self.0);
     }
+}
+
+/// Completes an event of the layer's that nobody has completed: what waits for it would wait forever.
+pub(super) fn complete(event: &Event) {
+    // SAFETY: a user event of the layer's.
+    (0..ATTEMPTS).any(|_| unsafe { calls::clSetUserEventStatus(event.raw(), CL_COMPLETE) } == CL_SUCCESS);
 }

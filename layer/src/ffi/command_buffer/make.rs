@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::slice;
 
 use opencl_sys::{
-    CL_DEPTH, CL_INVALID_KERNEL, CL_INVALID_KERNEL_ARGS, CL_INVALID_OPERATION, CL_INVALID_VALUE,
+    CL_DEPTH, CL_INVALID_KERNEL, CL_INVALID_KERNEL_ARGS, CL_INVALID_MEM_OBJECT, CL_INVALID_OPERATION, CL_INVALID_VALUE,
     CL_INVALID_WORK_DIMENSION, CL_MEM_COPY_HOST_PTR, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_MEM_READ_WRITE,
     CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, CL_MIGRATE_MEM_OBJECT_HOST, CL_MUTABLE_DISPATCH_ARGUMENTS_KHR,
     CL_OUT_OF_HOST_MEMORY, CL_SUCCESS, cl_kernel, cl_mem, cl_mem_migration_flags, cl_uint,
@@ -146,6 +146,7 @@ pub(super) unsafe fn copy_image_to_buffer(
     unsafe {
         has_images(buffer)?;
         let (of, into) = (query::image(from)?, query::buffer(to)?);
+        ensure(of.of_buffer != to.addr(), CL_INVALID_MEM_OBJECT)?;
         let (origin, region) = (place(origin)?, place(region)?);
         ranges::image_to_buffer(&buffer.target(), (&of, &origin), (&into, offset), &region)?;
         let (from, to) = (Memory::also(from)?, Memory::also(to)?);
@@ -167,6 +168,7 @@ pub(super) unsafe fn copy_buffer_to_image(
     unsafe {
         has_images(buffer)?;
         let (of, into) = (query::buffer(from)?, query::image(to)?);
+        ensure(into.of_buffer != from.addr(), CL_INVALID_MEM_OBJECT)?;
         let (origin, region) = (place(origin)?, place(region)?);
         ranges::buffer_to_image(&buffer.target(), (&of, offset), (&into, &origin), &region)?;
         let (from, to) = (Memory::also(from)?, Memory::also(to)?);

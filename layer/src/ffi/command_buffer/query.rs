@@ -7,17 +7,17 @@ use opencl_sys::{
     CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES, CL_DEVICE_EXTENSIONS_WITH_VERSION, CL_DEVICE_IMAGE_SUPPORT,
     CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_DEVICE_MEM_BASE_ADDR_ALIGN, CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT,
     CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_VERSION, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_EVENT_CONTEXT,
-    CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_IMAGE_ARRAY_SIZE, CL_IMAGE_DEPTH, CL_IMAGE_ELEMENT_SIZE,
-    CL_IMAGE_FORMAT, CL_IMAGE_HEIGHT, CL_IMAGE_WIDTH, CL_INVALID_CONTEXT, CL_INVALID_EVENT_WAIT_LIST,
-    CL_INVALID_KERNEL, CL_INVALID_MEM_OBJECT, CL_INVALID_PROGRAM_EXECUTABLE, CL_INVALID_VALUE,
-    CL_KERNEL_ARG_ADDRESS_CONSTANT, CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ADDRESS_LOCAL,
+    CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_IMAGE_ARRAY_SIZE, CL_IMAGE_BUFFER, CL_IMAGE_DEPTH,
+    CL_IMAGE_ELEMENT_SIZE, CL_IMAGE_FORMAT, CL_IMAGE_HEIGHT, CL_IMAGE_WIDTH, CL_INVALID_CONTEXT,
+    CL_INVALID_EVENT_WAIT_LIST, CL_INVALID_KERNEL, CL_INVALID_MEM_OBJECT, CL_INVALID_PROGRAM_EXECUTABLE,
+    CL_INVALID_VALUE, CL_KERNEL_ARG_ADDRESS_CONSTANT, CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ADDRESS_LOCAL,
     CL_KERNEL_ARG_ADDRESS_QUALIFIER, CL_KERNEL_ARG_TYPE_NAME, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, CL_KERNEL_CONTEXT,
     CL_KERNEL_NUM_ARGS, CL_KERNEL_PROGRAM, CL_KERNEL_WORK_GROUP_SIZE, CL_MEM_ASSOCIATED_MEMOBJECT, CL_MEM_CONTEXT,
     CL_MEM_FLAGS, CL_MEM_HOST_NO_ACCESS, CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY, CL_MEM_IMMUTABLE_EXT,
-    CL_MEM_OBJECT_BUFFER, CL_MEM_OBJECT_IMAGE1D_ARRAY, CL_MEM_OBJECT_IMAGE2D_ARRAY, CL_MEM_OBJECT_IMAGE3D,
-    CL_MEM_OBJECT_PIPE, CL_MEM_OFFSET, CL_MEM_SIZE, CL_MEM_TYPE, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES,
-    CL_PROGRAM_BUILD_OPTIONS, CL_PROGRAM_SOURCE, CL_SUCCESS, cl_bool, cl_device_id, cl_event, cl_int, cl_kernel,
-    cl_mem, cl_program, cl_uint, cl_ulong,
+    CL_MEM_OBJECT_BUFFER, CL_MEM_OBJECT_IMAGE1D_ARRAY, CL_MEM_OBJECT_IMAGE1D_BUFFER, CL_MEM_OBJECT_IMAGE2D_ARRAY,
+    CL_MEM_OBJECT_IMAGE3D, CL_MEM_OBJECT_PIPE, CL_MEM_OFFSET, CL_MEM_SIZE, CL_MEM_TYPE, CL_OUT_OF_HOST_MEMORY,
+    CL_OUT_OF_RESOURCES, CL_PROGRAM_BUILD_OPTIONS, CL_PROGRAM_SOURCE, CL_SUCCESS, cl_bool, cl_device_id, cl_event,
+    cl_int, cl_kernel, cl_mem, cl_program, cl_uint, cl_ulong,
 };
 
 use super::calls::{self, Query, number};
@@ -58,6 +58,11 @@ unsafe fn known<H, T: Plain + Default>(ask: Query<H>, of: H, name: cl_uint) -> C
         Err(CL_INVALID_VALUE) => Ok(T::default()),
         answer => answer,
     }
+}
+
+/// Returns a driver's status where it says that something is lacking, and otherwise the status of what was wrong.
+fn lack_or(status: cl_int, wrong: cl_int) -> cl_int {
+    if matches!(status, CL_OUT_OF_RESOURCES | CL_OUT_OF_HOST_MEMORY) { status } else { wrong }
 }
 
 /// Asks for a list.
@@ -215,7 +220,12 @@ pub(super) unsafe fn image(given: cl_mem) -> Checked<Image> {
             CL_MEM_OBJECT_IMAGE3D | CL_MEM_OBJECT_IMAGE2D_ARRAY => Layers::OfSlices,
             _ => Layers::None,
         };
-        Ok(Image { memory, extents, format, pixel, layers })
+        let of_buffer = if kind == CL_MEM_OBJECT_IMAGE1D_BUFFER {
+            number(one::<_, cl_mem>(ask, given, CL_IMAGE_BUFFER)?)
+        } else {
+            0
+        };
+        Ok(Image { memory, extents, format, pixel, layers, of_buffer })
     }
 }
 
@@ -245,7 +255,7 @@ unsafe fn launches(kernel: cl_kernel, device: cl_device_id) -> Checked<Kernel> {
     };
     let (mut most, mut required): (usize, Place) = (0, [0; 3]);
     let status = ask(CL_KERNEL_WORK_GROUP_SIZE, size_of_val(&most), (&raw mut most).cast());
-    ensure(status == CL_SUCCESS, CL_INVALID_PROGRAM_EXECUTABLE)?;
+    ensure(status == CL_SUCCESS, lack_or(status, CL_INVALID_PROGRAM_EXECUTABLE))?;
     let status = ask(CL_KERNEL_COMPILE_WORK_GROUP_SIZE, size_of_val(&required), (&raw mut required).cast());
     ensure(status == CL_SUCCESS, status)?;
     // SAFETY: a kernel and a device.
@@ -353,7 +363,7 @@ pub(super) unsafe fn events(context: usize, count: cl_uint, list: *const cl_even
         ensure(!event.is_null(), CL_INVALID_EVENT_WAIT_LIST)?;
         // SAFETY: drivers check that it is an event.
         let of = unsafe { one(calls::clGetEventInfo, event, CL_EVENT_CONTEXT) };
-        let of = number(of.map_err(|_: cl_int| CL_INVALID_EVENT_WAIT_LIST)?);
+        let of = number(of.map_err(|status| lack_or(status, CL_INVALID_EVENT_WAIT_LIST))?);
         ensure(of == context, CL_INVALID_CONTEXT)?;
         // SAFETY: an event.
         let status: cl_uint = unsafe { one(calls::clGetEventInfo, event, CL_EVENT_COMMAND_EXECUTION_STATUS) }?;

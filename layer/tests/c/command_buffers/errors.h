@@ -279,6 +279,19 @@ static void errors_of_images(void) {
     REFUSED(CL_INVALID_CONTEXT, f.image_to_buffer(HEAD, from, there.b, o, r, 0, TAIL));
     REFUSED(CL_INVALID_CONTEXT, f.buffer_to_image(HEAD, there.a, to, 0, o, r, TAIL));
     REFUSED(CL_INVALID_CONTEXT, f.buffer_to_image(HEAD, a, there.image, 0, o, r, TAIL));
+    /* An image of the buffer itself. */
+    cl_int status;
+    cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
+    cl_image_desc line = {.image_type = CL_MEM_OBJECT_IMAGE1D_BUFFER, .image_width = 16, .buffer = a};
+    cl_mem of_a = clCreateImage(here.context, CL_MEM_READ_WRITE, &format, &line, NULL, &status);
+    if (of_a == NULL) {
+        printf("no images of buffers\n");
+    } else {
+        size_t few[3] = {4, 1, 1};
+        REFUSED(CL_INVALID_MEM_OBJECT, f.image_to_buffer(HEAD, of_a, a, o, few, 0, TAIL));
+        REFUSED(CL_INVALID_MEM_OBJECT, f.buffer_to_image(HEAD, a, of_a, 0, o, few, TAIL));
+        OK(clReleaseMemObject(of_a));
+    }
     end_refused(buffer);
     OK(clReleaseMemObject(small));
     OK(clReleaseMemObject(numbers));
