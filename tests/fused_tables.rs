@@ -137,9 +137,15 @@ impl World {
         Self { bench, kernels, buffers }
     }
 
-    /// Returns how many launches have more numbers than any kernel has room for, if each has so many bytes of them.
-    fn too_many(&self, bytes: usize) -> usize {
-        self.bench.queue.device().caps().max_parameter_size / bytes + 40
+    /// Returns the first of these launches, so many that no kernel has room for their numbers.
+    fn too_many(&self, launches: impl Iterator<Item = Launch>) -> Vec<Launch> {
+        let (most, mut bytes) = (self.bench.queue.device().caps().max_parameter_size, 0);
+        let begins = |launch: &Launch| {
+            let before = bytes;
+            bytes += [4, 3, 24, 16, 4][launch.kind];
+            before <= most
+        };
+        launches.take_while(begins).collect()
     }
 
     fn start(&self) -> Vec<Vec<u32>> {
@@ -206,15 +212,12 @@ fn is_one_kernel(executable: &Executable, launches: usize) {
 #[test]
 fn launches_with_many_numbers_are_one_kernel() {
     let world = World::new();
-    let count = world.too_many(4);
     let one = |at: usize| Launch { kind: 0, to: at % 2, by: at as u32 * 7 + 1, len: LEN };
     let all: [Vec<Launch>; 3] = [
-        (0..count).map(one).collect(),
-        (0..count).map(|at| Launch { kind: at % 4, ..one(at) }).collect(),
-        // Nothing comes again.
-        (0..world.too_many(8))
-            .map(|at| Launch { kind: at * at % 7 % 5, to: at % 3, len: 1 + at % LEN, ..one(at) })
-            .collect(),
+        world.too_many((0..).map(one)),
+        world.too_many((0..).map(|at| Launch { kind: at % 4, ..one(at) })),
+        // Little comes again.
+        world.too_many((0..).map(|at| Launch { kind: at * at % 7 % 5, to: at % 3, len: 1 + at % LEN, ..one(at) })),
     ];
     for launches in all {
         let (graph, ..) = world.line(&launches);
@@ -231,9 +234,8 @@ fn launches_with_many_numbers_are_one_kernel() {
 #[test]
 fn lanes_share_a_table() {
     let world = World::new();
-    let count = world.too_many(4);
-    let launches: Vec<Launch> =
-        (0..count).map(|at| Launch { kind: at % 4, to: at % 3, by: at as u32 * 3, len: LEN }).collect();
+    let launch = |at: usize| Launch { kind: at % 4, to: at % 3, by: at as u32 * 3, len: LEN };
+    let launches = world.too_many((0..).map(launch));
     let graph = world.bench.graph();
     let mut last = [None; 3];
     for launch in &launches {
@@ -241,7 +243,7 @@ fn lanes_share_a_table() {
         last[launch.to] = Some(node);
     }
     let executable = graph.finalize(Finalize::new().fuse(Fuse::Now)).unwrap();
-    is_one_kernel(&executable, count);
+    is_one_kernel(&executable, launches.len());
     assert_eq!(executable.report().fused[0].lanes, 3);
     world.run(&executable, &launches);
 }
@@ -250,9 +252,9 @@ fn lanes_share_a_table() {
 #[test]
 fn each_submission_has_its_own_table() {
     let world = World::new();
-    let count = world.too_many(4);
-    let mut launches: Vec<Launch> =
-        (0..count).map(|at| Launch { kind: at % 5, to: at % 3, by: at as u32, len: LEN }).collect();
+    let launch = |at: usize| Launch { kind: at % 5, to: at % 3, by: at as u32, len: LEN };
+    let mut launches = world.too_many((0..).map(launch));
+    let count = launches.len();
     let (graph, nodes, numbers) = world.line(&launches);
     let executable = graph.finalize(Finalize::new().updatable().fuse(Fuse::Now)).unwrap();
     is_one_kernel(&executable, count);
@@ -294,9 +296,8 @@ fn each_submission_has_its_own_table() {
 #[test]
 fn ranges_in_a_table_follow_updates() {
     let world = World::new();
-    let count = world.too_many(8);
     let launch = |at: usize| Launch { kind: 0, to: at % 3, by: at as u32, len: 2 + at % (LEN - 1) };
-    let mut launches: Vec<Launch> = (0..count).map(launch).collect();
+    let mut launches = world.too_many((0..).map(launch));
     let (graph, nodes, numbers) = world.line(&launches);
     let executable = graph.finalize(Finalize::new().updatable().fuse(Fuse::Now)).unwrap();
     world.run(&executable, &launches);
@@ -324,16 +325,19 @@ fn random_chains_with_many_numbers() {
     println!("CLGRAPH_TEST_SEED={seed}");
     let (world, mut rng) = (World::new(), Rng::with_seed(seed));
     for _ in 0..rounds {
-        let count = world.too_many(rng.usize(4..12)) + rng.usize(..40);
         let kinds = rng.usize(1..=5);
-        let mut launches: Vec<Launch> = Vec::new();
         // Pieces that come again, and others.
-        while launches.len() < count {
+        let pieces = std::iter::repeat_with(|| {
             let piece: Vec<Launch> = (0..rng.usize(1..6)).map(|_| Launch::random(kinds, 3, &mut rng)).collect();
-            for _ in 0..rng.usize(1..30) {
-                launches.extend(piece.iter().map(|launch| Launch { by: rng.u32(..), ..*launch }));
-            }
-        }
+            let times = rng.usize(1..30);
+            let numbers: Vec<u32> = (0..piece.len() * times).map(|_| rng.u32(..)).collect();
+            numbers
+                .into_iter()
+                .zip(piece.into_iter().cycle())
+                .map(|(by, launch)| Launch { by, ..launch })
+                .collect::<Vec<_>>()
+        });
+        let mut launches = world.too_many(pieces.flatten());
         let (graph, nodes, numbers) = world.line(&launches);
         let executable = graph.finalize(Finalize::new().updatable().fuse(Fuse::Now)).unwrap();
         is_one_kernel(&executable, launches.len());
