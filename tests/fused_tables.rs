@@ -216,8 +216,11 @@ fn launches_with_many_numbers_are_one_kernel() {
     let all: [Vec<Launch>; 3] = [
         world.too_many((0..).map(one)),
         world.too_many((0..).map(|at| Launch { kind: at % 4, ..one(at) })),
-        // Little comes again.
-        world.too_many((0..).map(|at| Launch { kind: at * at % 7 % 5, to: at % 3, len: 1 + at % LEN, ..one(at) })),
+        // Of the first ones little comes again.
+        world.too_many((0..).map(|at| match at {
+            0..64 => Launch { kind: at * at % 7 % 5, to: at % 3, len: 1 + at % LEN, ..one(at) },
+            _ => one(at),
+        })),
     ];
     for launches in all {
         let (graph, ..) = world.line(&launches);
@@ -296,7 +299,8 @@ fn each_submission_has_its_own_table() {
 #[test]
 fn ranges_in_a_table_follow_updates() {
     let world = World::new();
-    let launch = |at: usize| Launch { kind: 0, to: at % 3, by: at as u32, len: 2 + at % (LEN - 1) };
+    let len = |at: usize| if at < 64 { 2 + at % (LEN - 1) } else { LEN };
+    let launch = |at: usize| Launch { kind: 0, to: at % 3, by: at as u32, len: len(at) };
     let mut launches = world.too_many((0..).map(launch));
     let (graph, nodes, numbers) = world.line(&launches);
     let executable = graph.finalize(Finalize::new().updatable().fuse(Fuse::Now)).unwrap();
@@ -320,7 +324,7 @@ fn ranges_in_a_table_follow_updates() {
 /// Rules Z1, Z5: random launches and updates.
 #[test]
 fn random_chains_with_many_numbers() {
-    let rounds = std::env::var("CLGRAPH_TEST_RANDOM").map_or(3, |count| count.parse().unwrap());
+    let rounds = std::env::var("CLGRAPH_TEST_RANDOM").map_or(2, |count| count.parse().unwrap());
     let seed = std::env::var("CLGRAPH_TEST_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
     println!("CLGRAPH_TEST_SEED={seed}");
     let (world, mut rng) = (World::new(), Rng::with_seed(seed));
@@ -329,7 +333,7 @@ fn random_chains_with_many_numbers() {
         // Pieces that come again, and others.
         let pieces = std::iter::repeat_with(|| {
             let piece: Vec<Launch> = (0..rng.usize(1..6)).map(|_| Launch::random(kinds, 3, &mut rng)).collect();
-            let times = rng.usize(1..30);
+            let times = rng.usize(2..80);
             let numbers: Vec<u32> = (0..piece.len() * times).map(|_| rng.u32(..)).collect();
             numbers
                 .into_iter()
