@@ -76,7 +76,7 @@ use std::ops::Range;
 use self::helpers::{ITEM, write_helpers};
 use self::ids::{IDS, OWN};
 pub(super) use self::ids::{RANGE, RANGE_NAMES};
-use self::rolled::{Lane, Loop, Part, Place, Rolled, Table, rolled};
+use self::rolled::{InMemory, Lane, Loop, Part, Place, Rolled, Table, rolled};
 use self::run::{SCALAR, write_run};
 use self::unit::{Types, of_values};
 use super::source::{KernelText, LocalText};
@@ -433,7 +433,7 @@ fn write_kernel(
                     waits = group::after(function, form);
                 }
                 Part::Loop(of) => {
-                    write_loop(all, (kernel, of, &names), Run::in_loops(rolled), dialect, functions);
+                    write_loop(all, (kernel, of), (&names, &rolled.tables), Run::in_loops(rolled), dialect, functions);
                     // There is one after each turn.
                     waits = "";
                 }
@@ -504,44 +504,44 @@ fn write_begin(all: &mut String, (number, kernel): (usize, &FusedKernel), others
 
 /// How the parameters of a fused kernel are written.
 struct Names {
-    /// By parameter of its table: where it is, and its type.
-    tabled: Vec<(usize, String)>,
-    first_tabled: usize,
+    memory: InMemory,
+    /// By parameter: the type of its values, if it is in memory.
+    types: Vec<String>,
 }
 
 impl Names {
     fn of(kernel: &FusedKernel, types: &Types<'_>) -> Self {
-        let first_tabled = kernel.first_tabled();
-        let type_of = |param: &FusedParam| match param {
-            FusedParam::Value(of, _) => of_values(&types.name(of)),
-            // No memory is in a table.
-            FusedParam::Size | FusedParam::Memory | FusedParam::Local => "uint".to_owned(),
+        let first = kernel.first_tabled();
+        let type_of = |(at, param): (usize, &FusedParam)| match param {
+            FusedParam::Value(of, _) if at >= first => of_values(&types.name(of)),
+            FusedParam::Size => "uint".to_owned(),
+            FusedParam::Value(..) | FusedParam::Memory | FusedParam::Local => String::new(),
         };
-        let places = kernel.table().into_iter().map(|place| place.start);
-        let tabled = places.zip(kernel.params[first_tabled..].iter().map(type_of)).collect();
-        Self { tabled, first_tabled }
+        Self { memory: InMemory::of(kernel), types: kernel.params.iter().enumerate().map(type_of).collect() }
     }
 
     fn arg(&self, arg: &FusedArg) -> String {
         match arg {
-            FusedArg::Param(at) => match at.checked_sub(self.first_tabled).and_then(|at| self.tabled.get(at)) {
-                Some((at, of)) => format!("*{}", in_table(of, *at)),
+            FusedArg::Param(at) => match self.memory.place(*at) {
+                Some(place) => in_table(&self.types[*at], &place.to_string()),
                 None => format!("clgraph_fuse_a{at}"),
             },
             FusedArg::Number(number) => number.to_string(),
         }
     }
 
-    /// If the entries of a table are one behind the other in the table of the kernel's values: returns their type, and where they begin.
-    fn in_memory(&self, table: &Table) -> Option<(&str, usize)> {
-        let (at, of) = self.tabled.get(table.in_memory(self.first_tabled)?)?;
-        Some((of, *at))
+    /// If the entries of a table are in memory: returns the one for a turn and so many more.
+    fn in_turn(&self, table: &Table, ahead: usize) -> Option<String> {
+        let (first, step) = table.in_memory(&self.memory)?;
+        let FusedArg::Param(param) = table.entries.first()? else { return None };
+        let first = first + ahead * step;
+        Some(in_table(&self.types[*param], &format!("{first} + clgraph_fuse_turn * {step}")))
     }
 }
 
-/// Returns the address of a value in the table.
-fn in_table(of: &str, at: usize) -> String {
-    format!("(global const {of} *)(clgraph_fuse_table + {at})")
+/// Returns a value in the table.
+fn in_table(of: &str, at: &str) -> String {
+    format!("*(global const {of} *)(clgraph_fuse_table + {at})")
 }
 
 /// Declares what differs from turn to turn.
@@ -554,8 +554,7 @@ fn declare_tables(
 ) {
     let place = if form == Form::OneGroup { "local " } else { "" };
     for (number, table) in tables.iter().enumerate() {
-        if let Some((of, at)) = names.in_memory(table) {
-            let _ = writeln!(all, "    global const {of} *clgraph_fuse_t{number} = {};", in_table(of, at));
+        if table.in_memory(&names.memory).is_some() {
             continue;
         }
         let begin = match &table.kind {
@@ -574,7 +573,7 @@ fn declare_tables(
 
 /// Fills some of the tables: those of the lane that runs.
 fn fill_tables(all: &mut String, tables: &[Table], which: Range<usize>, names: &Names, form: Form) {
-    let is_filled = |number: &usize| names.in_memory(&tables[*number]).is_none();
+    let is_filled = |number: &usize| tables[*number].in_memory(&names.memory).is_none();
     let which: Vec<usize> = which.filter(is_filled).collect();
     if which.is_empty() {
         return;
@@ -595,7 +594,8 @@ fn fill_tables(all: &mut String, tables: &[Table], which: Range<usize>, names: &
 /// Writes the turns of a loop.
 fn write_loop(
     all: &mut String,
-    (kernel, of, names): (&FusedKernel, &Loop, &Names),
+    (kernel, of): (&FusedKernel, &Loop),
+    (names, tables): (&Names, &[Table]),
     run: Run,
     dialect: Dialect,
     functions: &Functions<'_>,
@@ -608,8 +608,10 @@ fn write_loop(
     let _ = writeln!(all, "    for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < {turns}; ++clgraph_fuse_turn) {{");
     let in_turn = |place: &Place| match place {
         Place::Same(same) => names.arg(same),
-        Place::Table(table, 0) => format!("clgraph_fuse_t{table}[clgraph_fuse_turn]"),
-        Place::Table(table, ahead) => format!("clgraph_fuse_t{table}[clgraph_fuse_turn + {ahead}]"),
+        Place::Table(table, ahead) => names.in_turn(&tables[*table], *ahead).unwrap_or_else(|| match ahead {
+            0 => format!("clgraph_fuse_t{table}[clgraph_fuse_turn]"),
+            _ => format!("clgraph_fuse_t{table}[clgraph_fuse_turn + {ahead}]"),
+        }),
     };
     for (launch, places) in kernel.launches[of.start..].iter().zip(&of.args) {
         let name = run.name(&launch.kernel, launch.dims <= 1);

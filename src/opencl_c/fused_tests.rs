@@ -412,10 +412,9 @@ fn values_may_be_in_a_table_in_memory() {
         kernel void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, global void *clgraph_fuse_a2, global void *clgraph_fuse_a3, global void *clgraph_fuse_a4, global void *clgraph_fuse_a5, global const uchar *clgraph_fuse_table, const uint clgraph_fuse_go) {
             if (clgraph_fuse_go == 0 || get_local_id(0) != 0) return;
             global void *clgraph_fuse_t0[6] = {clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_a2, clgraph_fuse_a3, clgraph_fuse_a4, clgraph_fuse_a5};
-            global const clgraph_fuse_type0 *clgraph_fuse_t1 = (global const clgraph_fuse_type0 *)(clgraph_fuse_table + 0);
             uint clgraph_fuse_t2[5] = {*(global const uint *)(clgraph_fuse_table + 20), *(global const uint *)(clgraph_fuse_table + 24), *(global const uint *)(clgraph_fuse_table + 20), *(global const uint *)(clgraph_fuse_table + 24), *(global const uint *)(clgraph_fuse_table + 20)};
             for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 5; ++clgraph_fuse_turn) {
-                clgraph_fuse_turn1_f(clgraph_fuse_t0[clgraph_fuse_turn], clgraph_fuse_t0[clgraph_fuse_turn + 1], clgraph_fuse_t1[clgraph_fuse_turn], 1, 0, 0, 0, clgraph_fuse_t2[clgraph_fuse_turn], 1, 1, 1, 1, 1);
+                clgraph_fuse_turn1_f(clgraph_fuse_t0[clgraph_fuse_turn], clgraph_fuse_t0[clgraph_fuse_turn + 1], *(global const clgraph_fuse_type0 *)(clgraph_fuse_table + 0 + clgraph_fuse_turn * 4), 1, 0, 0, 0, clgraph_fuse_t2[clgraph_fuse_turn], 1, 1, 1, 1, 1);
                 clgraph_fuse_turn1_g(clgraph_fuse_t0[clgraph_fuse_turn + 1], 1, 0, 0, 0, *(global const uint *)(clgraph_fuse_table + 20), 1, 1, 1, 1, 1);
             }
             clgraph_fuse_run3_g(clgraph_fuse_a0, 2, 0, 0, 0, *(global const uint *)(clgraph_fuse_table + 24), 1, 1, 1, 1, 1);

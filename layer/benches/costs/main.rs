@@ -24,13 +24,15 @@ fn costs() {
         return submissions::native();
     }
     let program = compiled("costs.c", &["-l:libOpenCL.so.1"]);
-    for serves in [None, Some("never"), Some("always")] {
+    for (serves, is_plain) in [(None, true), (Some("never"), true), (Some("always"), true), (Some("always"), false)] {
         let mut command = Command::new(&program);
         command.env_remove("OPENCL_LAYERS");
         if let Some(serves) = serves {
             command.env("OPENCL_LAYERS", layer()).env(SERVES, serves);
         }
+        command.args(Some("plain").filter(|_| is_plain));
         let head = serves.map_or_else(|| "without the layer".to_owned(), |serves| format!("{SERVES}={serves}"));
+        let head = head + if is_plain { ", a program without command buffers" } else { ", a program with them" };
         println!("{head}, nanoseconds (median, and the middle half of 61 rounds):");
         for line in run(&mut command).out.lines() {
             println!("  {line}");

@@ -1,5 +1,5 @@
-/* What calls and command buffers cost: `costs`, with the layer or without it. A line a number, in nanoseconds: the median of the
- * rounds, and the middle half of them. */
+/* What calls and command buffers cost: `costs`, with the layer or without it; `costs plain` asks for no function of the layer. A line a
+ * number, in nanoseconds: the median of the rounds, and the middle half of them. */
 #define CL_TARGET_OPENCL_VERSION 300
 #include "../../include/clgraph_layer.h"
 
@@ -34,8 +34,15 @@ static void told(const char *what, double *rounds) {
     printf("%s: %.0f (%.0f to %.0f)\n", what, rounds[ROUNDS / 2], rounds[ROUNDS / 4], rounds[ROUNDS * 3 / 4]);
 }
 
-int main(void) {
-    cl_platform_id platform;
+static cl_platform_id platform;
+static int is_plain;
+
+static void *function(const char *name) {
+    return is_plain ? NULL : clGetExtensionFunctionAddressForPlatform(platform, name);
+}
+
+int main(int argc, char **argv) {
+    is_plain = argc > 1 && strcmp(argv[1], "plain") == 0;
     cl_device_id device;
     cl_int status;
     CHECK(clGetPlatformIDs(1, &platform, NULL) == CL_SUCCESS);
@@ -49,13 +56,13 @@ int main(void) {
     CHECK(status == CL_SUCCESS);
     cl_mem memory = clCreateBuffer(context, CL_MEM_READ_WRITE, 64, NULL, &status);
     CHECK(status == CL_SUCCESS);
-    create_function create = (create_function)clGetExtensionFunctionAddressForPlatform(platform, "clCreateCommandBufferKHR");
-    launch_function record = (launch_function)clGetExtensionFunctionAddressForPlatform(platform, "clCommandNDRangeKernelKHR");
-    buffer_function finalize = (buffer_function)clGetExtensionFunctionAddressForPlatform(platform, "clFinalizeCommandBufferKHR");
-    buffer_function release = (buffer_function)clGetExtensionFunctionAddressForPlatform(platform, "clReleaseCommandBufferKHR");
-    enqueue_function enqueue = (enqueue_function)clGetExtensionFunctionAddressForPlatform(platform, "clEnqueueCommandBufferKHR");
-    clBeginCaptureCLG_fn begin = (clBeginCaptureCLG_fn)clGetExtensionFunctionAddressForPlatform(platform, "clBeginCaptureCLG");
-    clEndCaptureCLG_fn end = (clEndCaptureCLG_fn)clGetExtensionFunctionAddressForPlatform(platform, "clEndCaptureCLG");
+    create_function create = (create_function)function("clCreateCommandBufferKHR");
+    launch_function record = (launch_function)function("clCommandNDRangeKernelKHR");
+    buffer_function finalize = (buffer_function)function("clFinalizeCommandBufferKHR");
+    buffer_function release = (buffer_function)function("clReleaseCommandBufferKHR");
+    enqueue_function enqueue = (enqueue_function)function("clEnqueueCommandBufferKHR");
+    clBeginCaptureCLG_fn begin = (clBeginCaptureCLG_fn)function("clBeginCaptureCLG");
+    clEndCaptureCLG_fn end = (clEndCaptureCLG_fn)function("clEndCaptureCLG");
     cl_kernel kernel = clCreateKernel(program, "add", &status);
     CHECK(status == CL_SUCCESS && clSetKernelArg(kernel, 0, sizeof memory, &memory) == CL_SUCCESS);
     const size_t one = 1;

@@ -73,20 +73,36 @@ pub(super) struct Table {
     pub(super) entries: Vec<FusedArg>,
 }
 
+/// Which parameters of a kernel are in memory, and where: as [`FusedKernel::table`].
+pub(super) struct InMemory {
+    first: usize,
+    places: Vec<usize>,
+}
+
+impl InMemory {
+    pub(super) fn of(kernel: &FusedKernel) -> Self {
+        Self { first: kernel.first_tabled(), places: kernel.table().into_iter().map(|place| place.start).collect() }
+    }
+
+    /// Returns where a parameter is, if it is in memory.
+    pub(super) fn place(&self, param: usize) -> Option<usize> {
+        self.places.get(param.checked_sub(self.first)?).copied()
+    }
+}
+
 impl Table {
-    /// If its entries are parameters that follow each other, all of them in memory: returns the number of the first one there. Parameters of
-    /// one kind are one behind the other.
-    pub(super) fn in_memory(&self, first_tabled: usize) -> Option<usize> {
-        let number =
-            |entry: &FusedArg| if let FusedArg::Param(at) = entry { at.checked_sub(first_tabled) } else { None };
-        let first = number(self.entries.first()?)?;
-        let follows = |(at, entry): (usize, &FusedArg)| number(entry) == Some(first + at);
-        self.entries.iter().enumerate().all(follows).then_some(first)
+    /// If its entries are values in memory, each as far behind the one before: returns where the first one is, and how far that is.
+    pub(super) fn in_memory(&self, memory: &InMemory) -> Option<(usize, usize)> {
+        let place = |entry: &FusedArg| if let FusedArg::Param(at) = entry { memory.place(*at) } else { None };
+        let (first, second) = (place(self.entries.first()?)?, place(self.entries.get(1)?)?);
+        let step = second.checked_sub(first)?;
+        let follows = |(at, entry): (usize, &FusedArg)| place(entry) == Some(first + at * step);
+        self.entries.iter().enumerate().all(follows).then_some((first, step))
     }
 
     /// Returns the bytes that it takes.
-    fn bytes(&self, first_tabled: usize) -> usize {
-        if self.in_memory(first_tabled).is_some() { 0 } else { self.entries.len() * self.kind.size() }
+    fn bytes(&self, memory: &InMemory) -> usize {
+        if self.in_memory(memory).is_some() { 0 } else { self.entries.len() * self.kind.size() }
     }
 
     /// Returns where it has a column, if need be with one entry more. `Err` if the entry comes first, which moves all others.
@@ -201,6 +217,7 @@ impl Found {
 /// How often each launch comes again.
 struct Search<'a> {
     kernel: &'a FusedKernel,
+    memory: InMemory,
     /// By launch: its arguments, and then its range.
     lists: Vec<Vec<FusedArg>>,
     /// By period and launch: how many launches from there on have the kernel of the launch that is one period later.
@@ -221,7 +238,7 @@ impl<'a> Search<'a> {
         let names: Vec<usize> = launches.iter().map(name).collect();
         let alike = runs(launches.len(), |one, other| names[one] == names[other]);
         let same = runs(launches.len(), |one, other| names[one] == names[other] && lists[one] == lists[other]);
-        Self { kernel, lists, alike, same }
+        Self { kernel, memory: InMemory::of(kernel), lists, alike, same }
     }
 
     /// Returns how many turns there are from a launch on.
@@ -231,8 +248,7 @@ impl<'a> Search<'a> {
 
     /// Returns the bytes that tables take.
     fn bytes(&self, tables: &[Table]) -> usize {
-        let first_tabled = self.kernel.first_tabled();
-        tables.iter().map(|table| table.bytes(first_tabled)).sum()
+        tables.iter().map(|table| table.bytes(&self.memory)).sum()
     }
 
     fn kind(&self, arg: &FusedArg) -> &FusedParam {

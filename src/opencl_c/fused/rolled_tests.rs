@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 
-use super::rolled::{Lane, Part, Place, Rolled, Table, args, rolled};
+use super::rolled::{InMemory, Lane, Part, Place, Rolled, Table, args, rolled};
 use super::{Callee, FusedArg, FusedKernel, FusedLaunch, FusedParam, ValueType};
 
 const MEMORY: usize = 12;
@@ -126,10 +126,10 @@ fn unrolled_loops_are_the_launches() {
         assert_eq!(counts, kernel.lanes().map(|lane| lane.len()).collect::<Vec<_>>());
         launches += kernel.launches.len();
         lines += rolled.parts().map(|part| if let Part::Loop(of) = part { of.args.len() } else { 1 }).sum::<usize>();
-        let first_tabled = kernel.first_tabled();
+        let memory = InMemory::of(&kernel);
         let size = |table: &Table| match &table.kind {
             // Its entries are those of the kernel's own table.
-            _ if table.in_memory(first_tabled).is_some() => 0,
+            _ if table.in_memory(&memory).is_some() => 0,
             FusedParam::Memory | FusedParam::Local => 8,
             FusedParam::Value(_, bytes) => *bytes,
             FusedParam::Size => 4,

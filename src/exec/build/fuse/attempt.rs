@@ -9,8 +9,9 @@ use crate::ir::NodeId;
 use crate::lower::{self, Chains};
 use crate::report::fused::{NotFusedReport, WhyNotFused};
 
-/// Bytes of arguments that a kernel has besides those of its launches: whether it does them, and what it needs for turns of a loop.
-const OWN_ARGUMENTS: usize = 4 + 3 * 8;
+/// Bytes of arguments that a kernel has besides those of its launches: whether it does them, what it needs for turns of a loop, and what
+/// may be between them.
+const OWN_ARGUMENTS: usize = 2 * 8 + 3 * 8;
 
 /// The chains of a graph and their kernels.
 pub(super) struct Attempt<'a> {
