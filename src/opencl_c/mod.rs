@@ -20,4 +20,6 @@ mod fused_tests;
 #[cfg(test)]
 mod group_tests;
 #[cfg(test)]
+mod table_tests;
+#[cfg(test)]
 mod tests;
