@@ -149,14 +149,6 @@ impl<O> Values<O> {
         })
     }
 
-    /// Returns the arguments that are addresses of shared virtual memory.
-    pub(crate) fn pointers(&self) -> impl Iterator<Item = (u32, usize)> {
-        (0..).zip(&self.0).filter_map(|(argument, value)| match value {
-            Value::Pointer(address) => Some((argument, *address)),
-            _ => None,
-        })
-    }
-
     /// Returns the same with other names for the objects. One for which there is none is not known.
     pub(crate) fn map<P>(&self, mut object: impl FnMut(&O) -> Option<P>) -> Values<P> {
         Values(

@@ -43,7 +43,7 @@ impl Prepared {
 }
 
 /// Makes a kernel with the same arguments. Those without a value are set again: PoCL 3.1 reads beyond what it has
-/// cloned of a work-group's own memory. So are addresses: NVIDIA's driver (580) clones none.
+/// cloned of a work-group's own memory.
 ///
 /// # Safety
 /// The driver knows the kernel.
@@ -58,11 +58,6 @@ pub(super) unsafe fn clone(kernel: cl_kernel, values: &Values<Kept>) -> Checked<
     for (index, bytes) in values.nothings() {
         // SAFETY: a kernel that nobody else has.
         let status = unsafe { calls::clSetKernelArg(cloned.raw(), index, bytes, ptr::null()) };
-        ensure(status == CL_SUCCESS, status)?;
-    }
-    for (index, address) in values.pointers() {
-        // SAFETY: as above. It is an address that the driver has taken for this argument, and is not read.
-        let status = unsafe { calls::clSetKernelArgSVMPointer(cloned.raw(), index, ptr::without_provenance(address)) };
         ensure(status == CL_SUCCESS, status)?;
     }
     Ok(cloned)
