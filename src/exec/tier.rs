@@ -44,9 +44,9 @@ pub(in crate::exec) struct Form {
     pub(in crate::exec) index: Option<Index>,
     /// It is empty between updates.
     pub(in crate::exec) edit: Edit,
-    /// By chain and argument: how many of those that share it an update has changed. All are 0 between updates.
+    /// By chain and slot: how many of those that share it an update has changed. All are 0 between updates.
     pub(in crate::exec) counts: Vec<Vec<u32>>,
-    /// Room for the arguments that one update changes: chain and argument.
+    /// Room for the slots that one update changes, and then the arguments of fused kernels: with their chains.
     pub(in crate::exec) begun: Vec<(u32, u32)>,
     /// By chain: what is in its table.
     pub(in crate::exec) tabled: Vec<Vec<u8>>,

@@ -189,6 +189,7 @@ impl Tables {
         let old = place.replace(mem);
         if let (Some(index), Some(old)) = (index, &old) {
             index.view_of.remove(&old.id());
+            index.root_of.remove(&old.root());
         }
         old
     }

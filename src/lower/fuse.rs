@@ -114,7 +114,7 @@ pub(crate) struct Chain {
     pub(crate) launches: Vec<NodeId>,
     /// What the fused kernel is given.
     pub(crate) needs: Vec<Need>,
-    /// How many of these, the last ones, are in a table in memory: values and sizes for which there is no room among its arguments.
+    /// How many of these, the last ones, are in a table in memory: values and sizes that would make too many bytes of arguments.
     pub(crate) tabled: usize,
     /// By launch, and need of its piece: the place in `needs`. Launches that each work-item does on its own need no sizes.
     pub(crate) places: Vec<Vec<u32>>,
@@ -143,7 +143,7 @@ pub(crate) struct Fused {
 }
 
 /// Finds the chains of a flat graph without cycles. `piece` says of a launch what it needs, or None if it does not fit. A fused
-/// kernel takes at most `most` bytes of arguments; values beyond that are in a table. If conflicts without an order are allowed, `keeps_order` keeps the order of adding.
+/// kernel takes at most `most` bytes of arguments; where it would have many, values are in a table. If conflicts without an order are allowed, `keeps_order` keeps the order of adding.
 pub(crate) fn chains<'a>(
     ir: &Ir,
     most: usize,

@@ -142,7 +142,7 @@ impl FusedParam {
     }
 }
 
-/// No type has a larger alignment, as a power of two: `double16` has that of its size.
+/// No type of OpenCL C has a larger alignment, as a power of two: `double16` has that of its size.
 const MOST_ALIGNED: u32 = 7;
 
 /// An argument of a launch.
@@ -291,10 +291,24 @@ pub(crate) fn fused(units: &[Unit<'_>], dialect: Dialect, kernels: &[FusedKernel
         }
         unit::end(&mut all, units, number);
     }
+    write_sizes(&mut all, kernels, &types);
     for (number, (kernel, rolled)) in kernels.iter().zip(&all_rolled).enumerate() {
         write_kernel(&mut all, (number, kernel), rolled, dialect, (&functions, &types));
     }
     all
+}
+
+/// Writes that values in tables have the sizes of their types, or the compiler refuses: no driver is asked, as it is of arguments.
+fn write_sizes(all: &mut String, kernels: &[FusedKernel], types: &Types<'_>) {
+    let sized = |param: &FusedParam| match param {
+        FusedParam::Value(of, bytes) => Some((of_values(&types.name(of)), *bytes)),
+        FusedParam::Memory | FusedParam::Local | FusedParam::Size => None,
+    };
+    let tabled = kernels.iter().flat_map(|kernel| &kernel.params[kernel.first_tabled()..]);
+    let sizes: BTreeSet<(String, usize)> = tabled.filter_map(sized).collect();
+    for (number, (of, bytes)) in sizes.into_iter().enumerate() {
+        let _ = writeln!(all, "typedef char clgraph_fuse_size{number}[sizeof({of}) == {bytes} ? 1 : -1];");
+    }
 }
 
 /// Writes kernels as functions of one work-item, and the functions that they need.

@@ -199,7 +199,7 @@ impl Form {
         if !changing.end() {
             return Err(changing.torn(changed.map(|one| (node_of(one), u32::from(one.arg)))));
         }
-        renew_tables((tables, index.as_mut()), plan, (begun, tabled), old)?;
+        renew_tables((tables, index.as_mut()), plan, (begun, tabled))?;
         set_all(values, plan, begun, shared, old)
     }
 
@@ -276,7 +276,7 @@ impl Form {
         // What it owned is dropped where no lock is held.
         old.push(Arc::new(edit.commit(&mut to)));
         old.push(Arc::new(to.index.released(to.tables)));
-        renew_tables((to.tables, Some(to.index)), plan, (begun, tabled), old)?;
+        renew_tables((to.tables, Some(to.index)), plan, (begun, tabled))?;
         let mut replaced = Vec::new();
         for (node, one) in alone {
             let Some(step) = plan.step_of[one.node.index()] else { continue };
@@ -337,7 +337,6 @@ fn renew_tables(
     (tables, mut index): (&mut Tables, Option<&mut Index>),
     plan: &FusedPlan,
     (begun, tabled): (&mut Vec<(u32, u32)>, &[Vec<u8>]),
-    old: &mut Vec<Old>,
 ) -> Result<(), Unfit> {
     let table_of = |chain: u32| plan.layout.chains[chain as usize].table.as_ref();
     let argument = |(chain, slot): (u32, u32)| match table_of(chain) {
@@ -358,7 +357,8 @@ fn renew_tables(
         let Arg::Memory(view) = tables.ir.args(laid.args)[*slot as usize] else { continue };
         let made = fuse::memory_of(&plan.fixed.context, &tabled[*chain as usize]);
         let made = made.map_err(|_| refused(laid.launches[0].node))?;
-        old.extend(tables.renew(index.as_deref_mut(), view, made).map(|mem| Arc::new(mem) as Old));
+        // Drivers keep memory for launches that are enqueued.
+        drop(tables.renew(index.as_deref_mut(), view, made));
     }
     Ok(())
 }

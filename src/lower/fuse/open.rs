@@ -22,7 +22,7 @@ const TABLE: usize = 8;
 const MOST_WITHOUT_TABLE: usize = 1_000;
 
 /// The most bytes of values of a chain whose values are in a table.
-const MOST_TABLED: usize = 64 << 10;
+const MOST_TABLED: usize = 16 << 10;
 
 /// A chain that may grow.
 pub(super) struct Open {
@@ -87,7 +87,7 @@ impl Open {
             }
         }
         // Values of work-items that are on their own stay arguments, which compilers know not to change.
-        let fits_with_table = others + TABLE <= most && values <= MOST_TABLED && each_item.is_none();
+        let fits_with_table = others + TABLE <= most && values > TABLE && values <= MOST_TABLED && each_item.is_none();
         if !self.launches.is_empty() && end > most && !fits_with_table {
             return false;
         }
@@ -118,8 +118,8 @@ impl Open {
 
     pub(super) fn close(mut self, ir: &Ir, (flow, most): (usize, usize)) -> Option<Chain> {
         let each_item = self.group.each_item.is_some();
-        // Without values to put there, a table would only take room.
-        let is_tabled = self.end > most.min(MOST_WITHOUT_TABLE) && self.values > 0 && self.others + TABLE <= most;
+        // For few values a table would only take room.
+        let is_tabled = self.end > most.min(MOST_WITHOUT_TABLE) && self.values > TABLE && self.others + TABLE <= most;
         let tabled = if is_tabled && !each_item { self.table(ir) } else { 0 };
         let Self { launches, needs, places, at, least, has_launch, .. } = self;
         let lane_ends = Vec::new();

@@ -157,6 +157,10 @@ fn lane_of(search: &Search<'_>, lane: Range<usize>, all_tables: &mut Vec<Table>,
             let (same, turns) = (turns, search.turns(&search.alike, at, period).min(most));
             if turns > same && turns >= LEAST_TURNS && at >= full[period - 1] {
                 match search.with_tables(at, period, turns, *left) {
+                    // Fewer turns, for want of room, may be worth nothing.
+                    Some(found) if found.turns < turns && found.worth().0 <= 0 => {
+                        full[period - 1] = at + turns * period
+                    }
                     Some(with_tables) => found.push(with_tables),
                     None => full[period - 1] = at + turns * period,
                 }
@@ -167,7 +171,7 @@ fn lane_of(search: &Search<'_>, lane: Range<usize>, all_tables: &mut Vec<Table>,
                 }
             }
         }
-        let Some(Found { turns, period, args, tables }) = best else {
+        let Some(Found { turns, period, args, tables, .. }) = best else {
             parts.push(Part::Launch(at));
             at += 1;
             continue;
@@ -198,19 +202,19 @@ struct Found {
     /// None: all arguments are the same in all turns.
     args: Option<Vec<Vec<Place>>>,
     tables: Vec<Table>,
+    /// Lines that the tables cost.
+    cost: usize,
 }
 
 impl Found {
     fn without_tables(turns: usize, period: usize) -> Self {
-        Self { turns, period, args: None, tables: Vec::new() }
+        Self { turns, period, args: None, tables: Vec::new(), cost: 0 }
     }
 
     /// The lines that it saves, less what its tables cost; of equal ones, that with fewer tables.
     fn worth(&self) -> (isize, Reverse<usize>) {
-        let cost = |table: &Table| if table.kind == FusedParam::Memory { 2 } else { 1 };
-        let cost: usize = self.tables.iter().map(cost).sum();
         let saved = self.turns * self.period - self.period;
-        (saved as isize - cost as isize, Reverse(cost))
+        (saved as isize - self.cost as isize, Reverse(self.cost))
     }
 }
 
@@ -300,7 +304,13 @@ impl<'a> Search<'a> {
                 all[member].push(place);
             }
         }
-        Some(Found { turns, period, args: Some(all), tables })
+        let cost = |table: &Table| match &table.kind {
+            _ if table.in_memory(&self.memory).is_some() => 0,
+            FusedParam::Memory => 2,
+            _ => 1,
+        };
+        let cost = tables.iter().map(cost).sum();
+        Some(Found { turns, period, args: Some(all), tables, cost })
     }
 }
 

@@ -44,7 +44,7 @@ pub(in crate::exec) struct LaidChain {
     /// Whether other memory could divide it: a compiler may take some for constant, or launches touch memory by several types.
     pub(in crate::exec) depends_on_memory: bool,
     pub(in crate::exec) launches: Vec<LaidLaunch>,
-    /// By argument of the fused kernel: how many arguments and sizes of launches it is.
+    /// By slot, which is an argument of the fused kernel or a value in its table: how many arguments and sizes of launches it is.
     pub(in crate::exec) sharers: Vec<u32>,
     /// Where some of these are that are in memory.
     pub(in crate::exec) table: Option<Table>,
@@ -53,9 +53,9 @@ pub(in crate::exec) struct LaidChain {
 pub(in crate::exec) struct LaidLaunch {
     /// The node before.
     pub(in crate::exec) node: NodeId,
-    /// By argument: which of the fused kernel it is.
+    /// By argument: its slot.
     pub(in crate::exec) args: Vec<u32>,
-    /// Offset, global size and local size: arguments of the fused kernel, or written in its text.
+    /// Offset, global size and local size: slots, or written in the text of the fused kernel.
     pub(in crate::exec) range: [[FusedArg; 3]; 3],
     /// The arguments that are memory.
     pub(in crate::exec) pointers: SmallVec<[Pointer<u32>; 4]>,

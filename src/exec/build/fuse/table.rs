@@ -1,4 +1,5 @@
-//! The table of a fused kernel: values of its launches for which there is no room among its arguments, in memory of their own.
+//! The table of a fused kernel: values of its launches, in memory of their own, because a kernel cannot have so many bytes of arguments, or not
+//! fast.
 //!
 //! Nothing writes that memory after it is made. An update makes new memory for the kernel: so each submission sees the values that it was
 //! submitted with.
