@@ -13,6 +13,7 @@ mod together;
 mod with;
 
 use std::error::Error;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
@@ -34,6 +35,9 @@ struct Arguments {
     /// Write docs/drivers.md anew from what was seen, if all drivers ran and all was well
     #[arg(long)]
     write: bool,
+    /// One of so many programs in each run, others in the next run and the next time
+    #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN, conflicts_with = "write", requires = "drivers")]
+    some: NonZeroUsize,
 }
 
 fn main() -> ExitCode {
@@ -60,9 +64,10 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
     if names.is_empty() {
         return on_this_machine(&root, &expectations, &binaries);
     }
-    println!("{} test programs on {}", binaries.tests.len(), names.join(", "));
+    let share = if arguments.some.get() > 1 { format!("one of {} of ", arguments.some) } else { String::new() };
+    println!("{share}{} test programs on {}", binaries.tests.len(), names.join(", "));
     let drivers = names.iter().map(|name| expectations.driver(name)).collect::<Result<Vec<_>, _>>()?;
-    let outcomes = runs::of_drivers(&root, &drivers, &expectations, &binaries)?;
+    let outcomes = runs::of_drivers(&root, &drivers, &expectations, &binaries, arguments.some)?;
     let mut good = true;
     for (host, guest) in together::pairs(&root, &names) {
         println!("{host} and {guest} in one process");
@@ -103,7 +108,7 @@ fn on_this_machine(root: &Path, expectations: &Expectations, binaries: &Binaries
         println!("(once: it has no command buffers that clgraph can use)");
     }
     let mut good = true;
-    for outcome in runs::of_drivers(root, &[&driver], expectations, binaries)? {
+    for outcome in runs::of_drivers(root, &[&driver], expectations, binaries, NonZeroUsize::MIN)? {
         let (lines, as_expected) = told(&outcome, expectations);
         println!("\n{}", lines.join("\n"));
         good &= as_expected;

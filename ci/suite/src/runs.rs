@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
+use std::num::NonZeroUsize;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::binaries::Binaries;
 use crate::expectations::{Driver, Expectations, Run, best, said, unlike};
@@ -32,6 +33,9 @@ const MOST_UNSTEADY: usize = 2;
 /// All runs of all drivers are one list, from which as many programs run at once as there are cores, those that take longest first:
 /// so no core waits for the last program of a run.
 ///
+/// Each run takes one program of `some`. Which ones depends on the time, and each run takes others than the run before: so all
+/// programs run, on one driver or the other, and in time on each.
+///
 /// A program that failed runs again at the end, alone and with the same seed. If it passes each time, it is unsteady: a fault that
 /// shows by chance, of the driver or of clgraph, which the last lines name. More than two such programs are a failure.
 pub fn of_drivers(
@@ -39,6 +43,7 @@ pub fn of_drivers(
     drivers: &[&Driver],
     expectations: &Expectations,
     binaries: &Binaries,
+    some: NonZeroUsize,
 ) -> Result<Vec<Outcome>, Failure> {
     let runs: Vec<Vec<Run>> = drivers.iter().map(|driver| driver.runs()).collect();
     let mut outcomes: Vec<Outcome> =
@@ -62,13 +67,20 @@ pub fn of_drivers(
             }
         }
     }
-    let mut programs: Vec<(&On<'_>, &(String, PathBuf))> = ons
-        .iter()
-        .flat_map(|on| binaries.tests.iter().map(move |program| (on, program)))
-        .filter(|(on, (name, _))| {
+    let first = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() as usize % some);
+    let mut programs: Vec<(&On<'_>, &(String, PathBuf))> = Vec::new();
+    for (on, at) in ons.iter().zip(first..) {
+        let belongs = |name: &str| {
             (on.is_plain || !expectations.runs_once(name)) && (on.driver.own || !expectations.runs_on_own(name))
-        })
-        .collect();
+        };
+        for (program, at) in binaries.tests.iter().zip(at..) {
+            if belongs(&program.0) && at % some == 0 {
+                programs.push((on, program));
+            } else if let Some(outcome) = outcomes.iter_mut().find(|outcome| outcome.driver == on.driver.name) {
+                outcome.left_out.insert((program.0.clone(), on.run.name()));
+            }
+        }
+    }
     programs.sort_by_key(|(_, (name, _))| !expectations.is_long(name));
     let (next, outcomes, failed) = (AtomicUsize::new(0), Mutex::new(outcomes), Mutex::new(Vec::new()));
     let work = || {
