@@ -150,20 +150,6 @@ impl World {
         launches.take_while(begins).collect()
     }
 
-    fn start(&self) -> Vec<Vec<u32>> {
-        let memory: Vec<Vec<u32>> =
-            (0..3).map(|at| (0..LEN).map(|i| (i * 7 + at * 1000 + 1) as u32).collect()).collect();
-        for (buffer, data) in self.buffers.iter().zip(&memory) {
-            self.bench.queue.enqueue_write_buffer(buffer, 0, data, &[]).unwrap();
-        }
-        self.bench.queue.finish().unwrap();
-        memory
-    }
-
-    fn content(&self) -> Vec<Vec<u32>> {
-        self.buffers.iter().map(|buffer| self.bench.content(buffer)).collect()
-    }
-
     fn add(&self, graph: &Graph, launch: Launch, numbers: &Numbers, after: Option<Node>) -> Node {
         let node = graph.kernel(&self.kernels[launch.kind]).read_write(&self.buffers[launch.to]);
         let node = match numbers {
@@ -196,10 +182,10 @@ impl World {
 
     /// Submits, and compares memory with a model.
     fn run(&self, executable: &Executable, launches: &[Launch]) {
-        let mut memory = self.start();
+        let mut memory = self.bench.start(&self.buffers);
         executable.submit(&self.bench.queue).unwrap().wait_for(LONG).unwrap();
         launches.iter().for_each(|launch| launch.run(&mut memory));
-        assert_eq!(self.content(), memory, "{}", executable.report());
+        assert_eq!(self.bench.contents(&self.buffers), memory, "{}", executable.report());
     }
 }
 
@@ -280,7 +266,7 @@ fn each_submission_has_its_own_table() {
     let (graph, nodes, numbers) = world.line(&launches);
     let executable = graph.finalize(Finalize::new().updatable().fuse(Fuse::Now)).unwrap();
     is_one_kernel(&executable, count);
-    let mut memory = world.start();
+    let mut memory = world.bench.start(&world.buffers);
     let go = UserEvent::new(&world.bench.queue).unwrap();
     let first = executable.submit_to(&world.bench.queue).after(&go.event()).submit().unwrap();
     launches.iter().for_each(|launch| launch.run(&mut memory));
@@ -299,7 +285,7 @@ fn each_submission_has_its_own_table() {
     }
     go.complete().unwrap();
     all.into_iter().for_each(|submission| submission.wait_for(LONG).unwrap());
-    assert_eq!(world.content(), memory);
+    assert_eq!(world.bench.contents(&world.buffers), memory);
     let report = executable.report();
     assert_eq!(report.fusing, FusingState::Taken, "{report}");
     // With nothing in flight the kernel is given new memory each time, too.

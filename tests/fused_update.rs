@@ -122,21 +122,6 @@ impl World {
         Self { bench, kernels, buffers, anchor, wide }
     }
 
-    fn start(&self) -> Vec<Vec<u32>> {
-        let len = if self.wide { WIDE } else { LEN };
-        let memory: Vec<Vec<u32>> =
-            (0..BUFFERS).map(|at| (0..len).map(|i| (i * 7 + at * 1000 + 1) as u32).collect()).collect();
-        for (buffer, data) in self.buffers.iter().zip(&memory) {
-            self.bench.queue.enqueue_write_buffer(buffer, 0, data, &[]).unwrap();
-        }
-        self.bench.queue.finish().unwrap();
-        memory
-    }
-
-    fn content(&self) -> Vec<Vec<u32>> {
-        self.buffers.iter().map(|buffer| self.bench.content(buffer)).collect()
-    }
-
     fn random(&self, rng: &mut Rng) -> Launch {
         let kinds: &[Kind] = match self.wide {
             true => &[Kind::Own, Kind::Own, Kind::Peek],
@@ -303,7 +288,7 @@ impl World {
         let plain = graph.finalize(options.clone().updatable().fuse(Fuse::Off)).unwrap();
         let fused = graph.finalize(options.updatable()).unwrap();
         let mut inside = now.clone();
-        let mut memory = self.start();
+        let mut memory = self.bench.start(&self.buffers);
         let mut held: Option<(UserEvent, Submission)> = None;
         let (mut submitted, mut were_fused) = (0, 0);
         for _ in 0..rng.usize(20..60) {
@@ -347,7 +332,7 @@ impl World {
                     }
                     if held.is_none() {
                         run.wait_for(LONG).unwrap();
-                        assert_eq!(self.content(), memory, "{inside:?}\n{}", fused.report());
+                        assert_eq!(self.bench.contents(&self.buffers), memory, "{inside:?}\n{}", fused.report());
                     }
                 }
             }
@@ -358,7 +343,7 @@ impl World {
         }
         fused.submit(&self.bench.queue).unwrap().wait_for(LONG).unwrap();
         inside.iter().for_each(|launch| launch.run(&mut memory));
-        assert_eq!(self.content(), memory, "{inside:?}\n{}", fused.report());
+        assert_eq!(self.bench.contents(&self.buffers), memory, "{inside:?}\n{}", fused.report());
         (submitted, were_fused)
     }
 }
@@ -457,10 +442,10 @@ impl Chain {
 
     /// Submits, and compares memory with a model.
     fn run(&self, executable: &Executable) {
-        let mut memory = self.world.start();
+        let mut memory = self.world.bench.start(&self.world.buffers);
         executable.submit(&self.world.bench.queue).unwrap().wait_for(LONG).unwrap();
         self.now.iter().for_each(|launch| launch.run(&mut memory));
-        assert_eq!(self.world.content(), memory, "{:?}\n{}", self.now, executable.report());
+        assert_eq!(self.world.bench.contents(&self.world.buffers), memory, "{:?}\n{}", self.now, executable.report());
     }
 
     /// Submits until the executable is fused again.
@@ -535,7 +520,7 @@ fn each_way_of_updating_reaches_fused_launches() {
 fn earlier_submissions_keep_their_values_and_a_refused_update_changes_nothing() {
     let mut chain = Chain::new(false);
     let executable = chain.finalize(Finalize::new().fuse(Fuse::Now));
-    let mut memory = chain.world.start();
+    let mut memory = chain.world.bench.start(&chain.world.buffers);
     let go = UserEvent::new(&chain.world.bench.queue).unwrap();
     let first = executable.submit_to(&chain.world.bench.queue).after(&go.event()).submit().unwrap();
     chain.now.iter().for_each(|launch| launch.run(&mut memory));
@@ -548,7 +533,7 @@ fn earlier_submissions_keep_their_values_and_a_refused_update_changes_nothing() 
     }
     go.complete().unwrap();
     last.wait_for(LONG).unwrap();
-    assert_eq!(chain.world.content(), memory);
+    assert_eq!(chain.world.bench.contents(&chain.world.buffers), memory);
     assert_eq!(executable.report().fusing, FusingState::Taken);
     // Without edges between them, two of these launches must not get one buffer.
     let graph = chain.world.bench.graph();
@@ -568,12 +553,12 @@ fn earlier_submissions_keep_their_values_and_a_refused_update_changes_nothing() 
     numbers[1].set(9).unwrap();
     let error = executable.update(&nodes).unwrap_err().to_string();
     assert!(error.contains("kernel `scale` writes bytes 0..256"), "{error}");
-    let mut memory = chain.world.start();
+    let mut memory = chain.world.bench.start(&chain.world.buffers);
     executable.submit(&chain.world.bench.queue).unwrap().wait_for(LONG).unwrap();
     for at in 0..3 {
         Launch { kind: Kind::Scale, to: at, from: 4, by: at as u32, len: LEN, active: 0 }.run(&mut memory);
     }
-    assert_eq!(chain.world.content(), memory);
+    assert_eq!(chain.world.bench.contents(&chain.world.buffers), memory);
     assert_eq!(executable.report().fusing, FusingState::Taken);
 }
 
@@ -723,12 +708,12 @@ fn work_groups_of_launches_that_work_items_do_on_their_own_follow_updates() {
             }
             _ => panic!("{report}"),
         }
-        let mut memory = world.start();
+        let mut memory = world.bench.start(&world.buffers);
         executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
         for by in 1..5 {
             Launch { kind: Kind::Own, to: 0, from: 1, by, len: WIDE, active: 0 }.run(&mut memory);
         }
-        assert_eq!(world.content(), memory, "{}", executable.report());
+        assert_eq!(world.bench.contents(&world.buffers), memory, "{}", executable.report());
     }
 }
 
@@ -754,12 +739,12 @@ fn another_kernel_and_a_larger_range_go_unfused() {
     let executable = graph.finalize(Finalize::new().updatable().fuse(Fuse::Now)).unwrap();
     assert_eq!(count(&executable.report()), 3, "{}", executable.report());
     let check = |first: usize, active: usize, by: u32| {
-        let mut memory = world.start();
+        let mut memory = world.bench.start(&world.buffers);
         executable.submit(&world.bench.queue).unwrap().wait_for(LONG).unwrap();
         let launch = Launch { kind: Kind::Stir, to: 0, from: 0, by, len: first, active: 0 };
         let all = [launch, Launch { len: 64, active, ..launch }, Launch { kind: Kind::Scale, len: 64, ..launch }];
         all.iter().for_each(|launch| launch.run(&mut memory));
-        assert_eq!(world.content(), memory, "{}", executable.report());
+        assert_eq!(world.bench.contents(&world.buffers), memory, "{}", executable.report());
     };
     check(64, 0, 1);
     group.set_active_index(1).unwrap();
@@ -817,11 +802,11 @@ fn what_fits_again_is_fused_again() {
     assert!(matches!(fusing, FusingState::Outdated | FusingState::Building), "{fusing}");
     range(64);
     until(|report| report.fusing == FusingState::Taken);
-    let mut memory = world.start();
+    let mut memory = world.bench.start(&world.buffers);
     executable.submit(&world.bench.queue).unwrap().wait_for(LONG).unwrap();
     let launch = Launch { kind: Kind::Stir, to: 0, from: 0, by: 0, len: 64, active: 0 };
     (0..2).for_each(|_| launch.run(&mut memory));
-    assert_eq!(world.content(), memory, "{}", executable.report());
+    assert_eq!(world.bench.contents(&world.buffers), memory, "{}", executable.report());
 }
 
 /// Rules Z2, Z5: the fused form that comes while the executable is used has all updates, also those that came while it was built.
@@ -971,7 +956,7 @@ fn commands_without_work_get_some() {
     let executable = graph.finalize(Finalize::new().updatable().fuse(Fuse::Now)).unwrap();
     assert_eq!(count(&executable.report()), 3, "{}", executable.report());
     let check = |runs_first: bool, transfers: bool| {
-        let mut memory = world.start();
+        let mut memory = world.bench.start(&world.buffers);
         executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
         for by in runs_first.then_some(7).into_iter().chain(0..3) {
             Launch { kind: Kind::Scale, to: 0, from: 0, by, len: LEN, active: 0 }.run(&mut memory);
@@ -980,7 +965,7 @@ fn commands_without_work_get_some() {
             memory[1] = memory[0].clone();
             memory[0].fill(9);
         }
-        assert_eq!(world.content(), memory, "{}", executable.report());
+        assert_eq!(world.bench.contents(&world.buffers), memory, "{}", executable.report());
         assert_eq!(executable.report().fusing, FusingState::Taken, "{}", executable.report());
     };
     check(false, false);

@@ -25,6 +25,16 @@
 //! }
 //! ```
 //!
+//! Values that are too many for parameters are in memory that nothing writes (`fused/tables.rs`), and are read there:
+//!
+//! ```text
+//! kernel void clgraph_fused_0(global void *clgraph_fuse_a0, global const uchar *clgraph_fuse_table, ..) {
+//!     for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 8; ++clgraph_fuse_turn) {
+//!         clgraph_fuse_turn1_scale(clgraph_fuse_a0, *(global const float *)(clgraph_fuse_table + 0 + clgraph_fuse_turn * 4), 1, ..);
+//!     }
+//! }
+//! ```
+//!
 //! Launches that are the body of a loop with a condition have its turns around them, at most so many in one launch of the kernel:
 //!
 //! ```text
@@ -64,6 +74,7 @@ mod rolled;
 #[cfg(test)]
 mod rolled_tests;
 mod run;
+mod tables;
 mod unit;
 #[cfg(test)]
 mod unit_tests;
@@ -76,9 +87,10 @@ use std::ops::Range;
 use self::helpers::{ITEM, write_helpers};
 use self::ids::{IDS, OWN};
 pub(super) use self::ids::{RANGE, RANGE_NAMES};
-use self::rolled::{InMemory, Lane, Loop, Part, Place, Rolled, Table, rolled};
+use self::rolled::{Lane, Loop, Part, Place, Rolled, Table, rolled};
 use self::run::{SCALAR, write_run};
-use self::unit::{Types, of_values};
+use self::tables::{Names, declare_tables, fill_tables, write_sizes};
+use self::unit::Types;
 use super::source::{KernelText, LocalText};
 
 pub(crate) use self::each_item::each_item;
@@ -298,19 +310,6 @@ pub(crate) fn fused(units: &[Unit<'_>], dialect: Dialect, kernels: &[FusedKernel
     all
 }
 
-/// Writes that values in tables have the sizes of their types, or the compiler refuses: no driver is asked, as it is of arguments.
-fn write_sizes(all: &mut String, kernels: &[FusedKernel], types: &Types<'_>) {
-    let sized = |param: &FusedParam| match param {
-        FusedParam::Value(of, bytes) => Some((of_values(&types.name(of)), *bytes)),
-        FusedParam::Memory | FusedParam::Local | FusedParam::Size => None,
-    };
-    let tabled = kernels.iter().flat_map(|kernel| &kernel.params[kernel.first_tabled()..]);
-    let sizes: BTreeSet<(String, usize)> = tabled.filter_map(sized).collect();
-    for (number, (of, bytes)) in sizes.into_iter().enumerate() {
-        let _ = writeln!(all, "typedef char clgraph_fuse_size{number}[sizeof({of}) == {bytes} ? 1 : -1];");
-    }
-}
-
 /// Writes kernels as functions of one work-item, and the functions that they need.
 fn write_items(all: &mut String, (number, unit): (usize, &Unit<'_>), its: &[(&Callee, Function<'_>, &Runs)]) {
     // Writing to a string never fails.
@@ -514,95 +513,6 @@ fn write_begin(all: &mut String, (number, kernel): (usize, &FusedKernel), others
     if kernel.turns && others.is_empty() {
         all.push_str("    local uint clgraph_fuse_seen;\n");
     }
-}
-
-/// How the parameters of a fused kernel are written.
-struct Names {
-    memory: InMemory,
-    /// By parameter: the type of its values, if it is in memory.
-    types: Vec<String>,
-}
-
-impl Names {
-    fn of(kernel: &FusedKernel, types: &Types<'_>) -> Self {
-        let first = kernel.first_tabled();
-        let type_of = |(at, param): (usize, &FusedParam)| match param {
-            FusedParam::Value(of, _) if at >= first => of_values(&types.name(of)),
-            FusedParam::Size => "uint".to_owned(),
-            FusedParam::Value(..) | FusedParam::Memory | FusedParam::Local => String::new(),
-        };
-        Self { memory: InMemory::of(kernel), types: kernel.params.iter().enumerate().map(type_of).collect() }
-    }
-
-    fn arg(&self, arg: &FusedArg) -> String {
-        match arg {
-            FusedArg::Param(at) => match self.memory.place(*at) {
-                Some(place) => in_table(&self.types[*at], &place.to_string()),
-                None => format!("clgraph_fuse_a{at}"),
-            },
-            FusedArg::Number(number) => number.to_string(),
-        }
-    }
-
-    /// If the entries of a table are in memory: returns the one for a turn and so many more.
-    fn in_turn(&self, table: &Table, ahead: usize) -> Option<String> {
-        let (first, step) = table.in_memory(&self.memory)?;
-        let FusedArg::Param(param) = table.entries.first()? else { return None };
-        let first = first + ahead * step;
-        Some(in_table(&self.types[*param], &format!("{first} + clgraph_fuse_turn * {step}")))
-    }
-}
-
-/// Returns a value in the table.
-fn in_table(of: &str, at: &str) -> String {
-    format!("*(global const {of} *)(clgraph_fuse_table + {at})")
-}
-
-/// Declares what differs from turn to turn.
-fn declare_tables(
-    all: &mut String,
-    (tables, types): (&[Table], &Types<'_>),
-    names: &Names,
-    form: Form,
-    are_filled: bool,
-) {
-    let place = if form == Form::OneGroup { "local " } else { "" };
-    for (number, table) in tables.iter().enumerate() {
-        if table.in_memory(&names.memory).is_some() {
-            continue;
-        }
-        let begin = match &table.kind {
-            FusedParam::Memory => format!("global void *{place}"),
-            // None is made of these.
-            FusedParam::Local => format!("local void *{place}"),
-            // It is written after it is declared.
-            FusedParam::Value(of, _) => format!("{place}{} ", of_values(&types.name(of))),
-            FusedParam::Size => format!("{place}uint "),
-        };
-        let entries: Vec<String> = table.entries.iter().filter(|_| are_filled).map(|arg| names.arg(arg)).collect();
-        let values = if are_filled { format!(" = {{{}}}", entries.join(", ")) } else { String::new() };
-        let _ = writeln!(all, "    {begin}clgraph_fuse_t{number}[{}]{values};", table.entries.len());
-    }
-}
-
-/// Fills some of the tables: those of the lane that runs.
-fn fill_tables(all: &mut String, tables: &[Table], which: Range<usize>, names: &Names, form: Form) {
-    let is_filled = |number: &usize| tables[*number].in_memory(&names.memory).is_none();
-    let which: Vec<usize> = which.filter(is_filled).collect();
-    if which.is_empty() {
-        return;
-    }
-    let (begin, end) = match form {
-        Form::OneItem => ("", ""),
-        Form::OneGroup => ("    if (get_local_id(0) == 0) {\n", "    }\n    barrier(CLK_LOCAL_MEM_FENCE);\n"),
-    };
-    all.push_str(begin);
-    for number in which {
-        for (at, entry) in tables[number].entries.iter().enumerate() {
-            let _ = writeln!(all, "        clgraph_fuse_t{number}[{at}] = {};", names.arg(entry));
-        }
-    }
-    all.push_str(end);
 }
 
 /// Writes the turns of a loop.

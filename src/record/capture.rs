@@ -4,7 +4,7 @@ use crate::cl::commands::capture::{
     self, Captured as Command, CapturedBuffer, CapturedLaunch, CapturedValue, Fault, What,
 };
 use crate::cl::memory::region::Region;
-use crate::cl::objects::kernel::Space;
+use crate::cl::objects::kernel_params::Space;
 use crate::command::Arg;
 use crate::error::{BuildCause, BuildError, ErrorKind, RecordError, Result};
 use crate::graph::nodes::fill::Fill;

@@ -148,6 +148,23 @@ impl Bench {
         content(&self.queue, buffer)
     }
 
+    /// Writes other numbers into each buffer, and returns them.
+    pub fn start(&self, buffers: &[Buffer<u32>]) -> Vec<Vec<u32>> {
+        let numbers = |(at, buffer): (usize, &Buffer<u32>)| {
+            let data: Vec<u32> = (0..buffer.len()).map(|i| (i * 7 + at * 1000 + 1) as u32).collect();
+            self.queue.enqueue_write_buffer(buffer, 0, &data, &[]).unwrap();
+            data
+        };
+        let memory = buffers.iter().enumerate().map(numbers).collect();
+        self.queue.finish().unwrap();
+        memory
+    }
+
+    /// Reads buffers as [`content`](Self::content) does.
+    pub fn contents(&self, buffers: &[Buffer<u32>]) -> Vec<Vec<u32>> {
+        buffers.iter().map(|buffer| self.content(buffer)).collect()
+    }
+
     /// Returns whether a queue says that it is empty within a minute. `Queue::is_empty` tells what the driver reports at once,
     /// and some report the end of an empty queue's marker when their own thread has run.
     pub fn becomes_empty(&self, queue: &Queue) -> bool {

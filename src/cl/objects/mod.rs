@@ -16,7 +16,8 @@
 //! | `event.rs` | `DriverEvent`, an event of the driver; `Gate`, a user event that always completes |
 //! | `buffer.rs`, `image.rs`, `sampler.rs` | buffers, their slices and sub-buffers; images; samplers |
 //! | `program.rs`, `program_builder.rs` | programs from every form that OpenCL knows; building them |
-//! | `kernel.rs`, `kernel_object.rs` | a kernel function with its parameters; a `cl_kernel` with its arguments set |
+//! | `kernel.rs`, `kernel_params.rs` | a kernel function; what a program says of its parameters |
+//! | `kernel_object.rs` | a `cl_kernel` with its arguments set |
 //! | `fused.rs` | programs with fused kernels, built from their text and shared |
 //! | `kept_programs.rs` | the binaries of such programs, in files for the next process |
 //! | `guarded.rs` | the same program with kernels that run only if a number in memory is not zero |
@@ -38,6 +39,7 @@ pub(crate) mod image;
 pub(crate) mod kept_programs;
 pub(crate) mod kernel;
 pub(crate) mod kernel_object;
+pub(crate) mod kernel_params;
 pub(crate) mod program;
 pub(crate) mod program_builder;
 pub(crate) mod program_source;

@@ -7,7 +7,7 @@ use crate::cl::memory::region::AsRegion;
 use crate::cl::memory::typed::{Memory, MemorySlice};
 use crate::cl::objects::buffer::{Buffer, BufferSlice};
 use crate::cl::objects::image::{Image, ImageLayers};
-use crate::cl::objects::kernel::Number;
+use crate::cl::objects::kernel_params::Number;
 use crate::cl::objects::sampler::Sampler;
 use crate::command::Arg;
 use crate::graph::nodes::launch::Launch;

@@ -10,7 +10,7 @@ use crate::cl::memory::region::Region;
 use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::context::Context;
 use crate::cl::objects::device::Device;
-use crate::cl::objects::kernel::Number;
+use crate::cl::objects::kernel_params::Number;
 use crate::cl::objects::sampler::Sampler;
 use crate::command::{ArgRefs, Command, Refs, Translate};
 use crate::error::BuildCause;

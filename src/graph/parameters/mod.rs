@@ -27,7 +27,7 @@ use crate::cl::completion::user_code::UserOwned;
 use crate::cl::memory::region::Region;
 use crate::cl::memory::untyped::Mem;
 use crate::cl::objects::context::Context;
-use crate::cl::objects::kernel::Number;
+use crate::cl::objects::kernel_params::Number;
 use crate::cl::objects::sampler::Sampler;
 use crate::error::{MemoryError, ParameterError, Result};
 

@@ -9,7 +9,7 @@ use crate::cl::memory::typed::Memory;
 use crate::cl::objects::buffer::Buffer;
 use crate::cl::objects::context::InContext;
 use crate::cl::objects::image::Image;
-use crate::cl::objects::kernel::Number;
+use crate::cl::objects::kernel_params::Number;
 use crate::cl::objects::sampler::Sampler;
 use crate::error::{ParameterError, Result};
 
