@@ -79,6 +79,8 @@ fn is_there(device: &Device) -> bool {
 /// A launch of a kernel in one dimension.
 #[derive(Clone)]
 pub struct Launch {
+    /// The place of its kernel.
+    pub kernel: usize,
     /// The places of the memory that are its pointers.
     pub memory: Vec<usize>,
     /// The numbers behind them.
@@ -98,12 +100,12 @@ impl Launch {
     }
 }
 
-/// A kernel of an OpenCL program, loaded by CUDA, and its launches.
+/// Kernels of an OpenCL program, loaded by CUDA, and their launches.
 struct Cuda {
     functions: &'static Functions,
     context: Handle,
     module: Handle,
-    function: Handle,
+    kernels: Vec<Handle>,
     stream: Handle,
     memory: Vec<Address>,
     launches: Vec<Launch>,
@@ -111,14 +113,27 @@ struct Cuda {
 
 impl Cuda {
     /// Each memory has so many bytes.
-    fn new(queue: &Queue, source: &str, kernel: &CStr, bytes: usize, launches: Vec<Launch>) -> Result<Self, Failure> {
+    fn new(
+        queue: &Queue,
+        source: &str,
+        kernels: &[CString],
+        bytes: usize,
+        launches: Vec<Launch>,
+    ) -> Result<Self, Failure> {
         let functions = functions()?;
         let binary = Program::from_source(queue, source)?.binary(queue.device())?;
         let text = CString::new(binary.split(|byte| *byte == 0).next().unwrap_or_default())?;
         let (mut ordinal, null) = (0, ptr::null_mut());
         let memory = launches.iter().flat_map(|launch| &launch.memory).max().map_or(0, |last| last + 1);
-        let mut cuda =
-            Self { functions, context: null, module: null, function: null, stream: null, memory: Vec::new(), launches };
+        let mut cuda = Self {
+            functions,
+            context: null,
+            module: null,
+            kernels: Vec::new(),
+            stream: null,
+            memory: Vec::new(),
+            launches,
+        };
         // SAFETY: places to write to, text that ends with zero, and a context that is never released.
         unsafe {
             check("cuInit", (functions.cuInit)(0))?;
@@ -127,8 +142,12 @@ impl Cuda {
             check("cuDevicePrimaryCtxRetain", retained)?;
             check("cuCtxSetCurrent", (functions.cuCtxSetCurrent)(cuda.context))?;
             check("cuModuleLoadData", (functions.cuModuleLoadData)(&raw mut cuda.module, text.as_ptr().cast()))?;
-            let found = (functions.cuModuleGetFunction)(&raw mut cuda.function, cuda.module, kernel.as_ptr());
-            check("cuModuleGetFunction", found)?;
+            for name in kernels {
+                let mut kernel = null;
+                let found = (functions.cuModuleGetFunction)(&raw mut kernel, cuda.module, name.as_ptr());
+                check("cuModuleGetFunction", found)?;
+                cuda.kernels.push(kernel);
+            }
             check("cuStreamCreate", (functions.cuStreamCreate)(&raw mut cuda.stream, 0))?;
             for _ in 0..memory {
                 let mut address = 0;
@@ -153,7 +172,7 @@ impl Cuda {
             self.params(launch, &mut params);
             // SAFETY: a live kernel, and as many parameters as it has.
             check("cuLaunchKernel", unsafe {
-                enqueue(self.function, grid, 1, 1, block, 1, 1, 0, self.stream, params.as_mut_ptr(), none)
+                enqueue(self.kernels[launch.kernel], grid, 1, 1, block, 1, 1, 0, self.stream, params.as_mut_ptr(), none)
             })
         })
     }
@@ -228,7 +247,7 @@ impl CudaGraph {
         let (grid, block) = launch.sizes();
         self.cuda.params(launch, &mut params);
         let params = NodeParams {
-            function: self.cuda.function,
+            function: self.cuda.kernels[0],
             grid: [grid, 1, 1],
             block: [block, 1, 1],
             shared_bytes: 0,
@@ -265,8 +284,8 @@ pub fn chain<'a>(
     memory: usize,
     len: usize,
 ) -> Result<Vec<Variant<'a>>, Failure> {
-    let launch = Launch { memory: (0..memory).collect(), numbers: Vec::new(), items: 1 };
-    launches(queue, source, kernel, SMALL, vec![launch; len])
+    let launch = Launch { kernel: 0, memory: (0..memory).collect(), numbers: Vec::new(), items: 1 };
+    launches(queue, source, &[kernel.to_owned()], SMALL, vec![launch; len])
 }
 
 /// Bytes of memory, where few are needed.
@@ -276,15 +295,15 @@ const SMALL: usize = 4096;
 pub fn launches<'a>(
     queue: &Queue,
     source: &str,
-    kernel: &CStr,
+    kernels: &[CString],
     bytes: usize,
     launches: Vec<Launch>,
 ) -> Result<Vec<Variant<'a>>, Failure> {
     if !is_there(queue.device()) {
         return Ok(Vec::new());
     }
-    let stream = std::rc::Rc::new(Cuda::new(queue, source, kernel, bytes, launches.clone())?);
-    let graph = std::rc::Rc::new(CudaGraph::new(Cuda::new(queue, source, kernel, bytes, launches)?)?);
+    let stream = std::rc::Rc::new(Cuda::new(queue, source, kernels, bytes, launches.clone())?);
+    let graph = std::rc::Rc::new(CudaGraph::new(Cuda::new(queue, source, kernels, bytes, launches)?)?);
     let (same, same_graph, once) = (std::rc::Rc::clone(&stream), std::rc::Rc::clone(&graph), graph.times);
     let by_stream = submission("cuda_stream", move || same.launch(), move || stream.finish());
     let mut by_graph = submission("cuda_graph", move || same_graph.launch(), move || graph.cuda.finish());
@@ -298,8 +317,8 @@ pub fn update<'a>(queue: &Queue, len: usize, places: Vec<usize>, what: What) -> 
     if !is_there(queue.device()) {
         return Ok(None);
     }
-    let launch = Launch { memory: vec![0, 1], numbers: vec![1], items: 1 };
-    let mut graph = CudaGraph::new(Cuda::new(queue, SCALE, c"scale", SMALL, vec![launch; len])?)?;
+    let launch = Launch { kernel: 0, memory: vec![0, 1], numbers: vec![1], items: 1 };
+    let mut graph = CudaGraph::new(Cuda::new(queue, SCALE, &[c"scale".to_owned()], SMALL, vec![launch; len])?)?;
     let mut number = 0;
     let run = move || {
         number += 1;

@@ -21,10 +21,17 @@ pub struct Body {
     /// From `s` (and `s1` to `s6`) to `t`, for work-item `i` of `n`, with the number `x`.
     text: &'static str,
     over: Over,
+    /// How many different kernels there are, in turn: `KIND` in the text is the number of each.
+    kinds: usize,
     /// Whether each work-item touches its own elements only.
     elementwise: bool,
     /// Whether the work-items of a work-group wait for each other, and share `tile`. There, `l` is a work-item's place in it.
     waits: bool,
+}
+
+/// Returns the name of a kernel.
+fn name(kind: usize) -> String {
+    format!("advance{kind}")
 }
 
 /// How many work-items are in a work-group that wait for each other.
@@ -49,6 +56,8 @@ enum Over {
 
 /// One launch of a chain.
 struct Launch {
+    /// Which of the different kernels it is.
+    kind: usize,
     /// The buffers that it reads, and the one that it writes.
     buffers: Vec<usize>,
     number: f32,
@@ -65,6 +74,7 @@ impl Body {
     /// Returns so many launches.
     fn launches(&self, items: usize, n: usize) -> Vec<Launch> {
         let one = |at: usize| Launch {
+            kind: at % self.kinds,
             buffers: match self.over {
                 Over::All => vec![at, at + 1],
                 Over::Two | Over::Halves => vec![at % 2, (at + 1) % 2],
@@ -83,6 +93,7 @@ impl Body {
         match self.over {
             _ if !all || items > 1024 || self.waits => &[32],
             Over::All | Over::Two if self.text == LIGHT => &[4, 32, 256, 1000],
+            _ if self.kinds > 1 => &[100, 929],
             Over::Own => &[4, 32],
             _ => &[4, 32, 256],
         }
@@ -96,9 +107,17 @@ impl Body {
     }
 
     fn plain_source(&self) -> String {
-        let (params, text) = (self.params(), self.text);
+        let params = self.params();
         let tile = if self.waits { "local float tile[64]; const uint l = get_local_id(0);" } else { "" };
-        format!("kernel void advance({params}) {{ {tile} size_t i = get_global_id(0); {text} }}\n")
+        let kernel = |kind: usize| {
+            let (name, text) = (name(kind), self.text_of(kind));
+            format!("kernel void {name}({params}) {{ {tile} size_t i = get_global_id(0); {text} }}\n")
+        };
+        (0..self.kinds).map(kernel).collect()
+    }
+
+    fn text_of(&self, kind: usize) -> String {
+        self.text.replace("KIND", &kind.to_string())
     }
 }
 
@@ -114,6 +133,7 @@ pub const BODIES: &[Body] = &[
                for (uint a = 32; a > 0; a /= 2) { if (l < a) tile[l] += tile[l + a]; barrier(CLK_LOCAL_MEM_FENCE); } \
                t[i] = s[i] * 0.5f + tile[0] * 0.001f;",
         over: Over::Two,
+        kinds: 1,
         elementwise: false,
         waits: true,
     },
@@ -121,6 +141,7 @@ pub const BODIES: &[Body] = &[
         rows: &[("light kernels of 64 items", 64), ("light kernels of 1024 items", 1024)],
         text: LIGHT,
         over: Over::All,
+        kinds: 1,
         elementwise: false,
         waits: false,
     },
@@ -128,6 +149,7 @@ pub const BODIES: &[Body] = &[
         rows: &[("light kernels of 64 items, two buffers", 64), ("light kernels of 1024 items, two buffers", 1024)],
         text: LIGHT,
         over: Over::Two,
+        kinds: 1,
         elementwise: false,
         waits: false,
     },
@@ -135,6 +157,7 @@ pub const BODIES: &[Body] = &[
         rows: &[("light kernels of 1024 items, side by side", 1024)],
         text: LIGHT,
         over: Over::Own,
+        kinds: 1,
         elementwise: false,
         waits: false,
     },
@@ -142,6 +165,7 @@ pub const BODIES: &[Body] = &[
         rows: &[("exp kernels of 64 items", 64), ("exp kernels of 1024 items", 1024)],
         text: "t[i] = exp(s[i] * x) + sqrt(fabs(s[i]));",
         over: Over::All,
+        kinds: 1,
         elementwise: false,
         waits: false,
     },
@@ -149,6 +173,7 @@ pub const BODIES: &[Body] = &[
         rows: &[("inner kernels of 64 items", 64), ("inner kernels of 1024 items", 1024)],
         text: "float v = s[i]; for (int k = 0; k < 16; k++) { if (v > 1.0f) v *= 0.5f; else v += x; } t[i] = v;",
         over: Over::All,
+        kinds: 1,
         elementwise: false,
         waits: false,
     },
@@ -157,6 +182,7 @@ pub const BODIES: &[Body] = &[
         text: "uint v = as_uint(s[i]); for (int k = 0; k < 32; k++) v = (v ^ (v >> 7)) * 2654435769u + 1u; \
                t[i] = (float)(v & 1023u) * x;",
         over: Over::All,
+        kinds: 1,
         elementwise: false,
         waits: false,
     },
@@ -164,6 +190,7 @@ pub const BODIES: &[Body] = &[
         rows: &[("kernels of 64 items, eight pointers", 64), ("kernels of 1024 items, eight pointers", 1024)],
         text: "t[i] = (s[i] + s1[i] + s2[i] + s3[i] + s4[i] + s5[i] + s6[i]) * x;",
         over: Over::Eight,
+        kinds: 1,
         elementwise: false,
         waits: false,
     },
@@ -171,6 +198,7 @@ pub const BODIES: &[Body] = &[
         rows: &[("tree reductions of 64 items", 64), ("tree reductions of 1024 items", 1024)],
         text: "t[i] = s[2 * i] * x + s[2 * i + 1];",
         over: Over::Halves,
+        kinds: 1,
         elementwise: false,
         waits: false,
     },
@@ -181,6 +209,7 @@ pub const BODIES: &[Body] = &[
         ],
         text: "t[i] = s[i] * x + 0.5f;",
         over: Over::One,
+        kinds: 1,
         elementwise: true,
         waits: false,
     },
@@ -191,10 +220,21 @@ pub const BODIES: &[Body] = &[
         ],
         text: "t[i] = s[i] * x + 0.5f;",
         over: Over::Two,
+        kinds: 1,
         elementwise: true,
         waits: false,
     },
 ];
+
+/// The kernels of a layer of a decoder, each another one.
+pub const LAYER: &Body = &Body {
+    rows: &[("59 different kernels of 64 items", 64)],
+    text: "t[i] = s[i] * x + s[(i + KIND) & 63];",
+    over: Over::Two,
+    kinds: 59,
+    elementwise: false,
+    waits: false,
+};
 
 /// How many buffers one fused kernel by hand has: its arguments are within the limits of all drivers.
 const BUFFERS: usize = 88;
@@ -202,31 +242,34 @@ const BUFFERS: usize = 88;
 /// How many launches one fused kernel by hand does.
 const AT_ONCE: usize = 80;
 
-/// Returns the source of a fused kernel by hand, and the buffers that are its first arguments.
-fn by_hand(body: &Body, launches: &[Launch]) -> (String, Vec<usize>) {
-    let (text, params) = (body.text, body.params());
+/// Returns the source of a fused kernel by hand of this name, and the buffers that are its first arguments.
+fn by_hand(body: &Body, launches: &[Launch], name: &str) -> (String, Vec<usize>) {
+    let params = body.params();
     if body.waits {
         return by_waiting_hand(body, launches);
     }
-    let mut all = format!(
-        "__attribute__((noinline)) void all({params}) {{ for (uint i = 0; i < n; i++) {{ {text} }} }}\n\
-         __attribute__((noinline)) void group({params}) {{ \
-         for (uint i = get_local_id(0); i < n; i += get_local_size(0)) {{ {text} }} }}\n\
-         static inline void each({params}) {{ size_t i = get_global_id(0); {text} }}\n"
-    );
+    let (begin, range, after) = match name {
+        "by_item" => ("__attribute__((noinline)) void", "for (uint i = 0; i < n; i++)", ""),
+        "by_group" => (
+            "__attribute__((noinline)) void",
+            "for (uint i = get_local_id(0); i < n; i += get_local_size(0))",
+            " barrier(CLK_GLOBAL_MEM_FENCE);",
+        ),
+        _ => ("static inline void", "size_t i = get_global_id(0);", ""),
+    };
+    let mut all = String::new();
+    for kind in launches.iter().map(|launch| launch.kind).collect::<BTreeSet<_>>() {
+        let _ = writeln!(all, "{begin} all{kind}({params}) {{ {range} {{ {} }} }}", body.text_of(kind));
+    }
     let used: BTreeSet<usize> = launches.iter().flat_map(|launch| launch.buffers.iter().copied()).collect();
     let of_kernel: String = used.iter().map(|at| format!("global float *b{at}, ")).collect();
     let numbers: String = (0..launches.len()).map(|at| format!("float x{at}, ")).collect();
-    let forms =
-        [("by_item", "all", ""), ("by_group", "group", "barrier(CLK_GLOBAL_MEM_FENCE);"), ("by_each", "each", "")];
-    for (name, function, after) in forms {
-        let _ = writeln!(all, "kernel void {name}({of_kernel}{numbers}uint n) {{");
-        for (at, launch) in launches.iter().enumerate() {
-            let buffers: String = launch.buffers.iter().map(|buffer| format!("b{buffer}, ")).collect();
-            let _ = writeln!(all, "    {function}({buffers}x{at}, n >> {}); {after}", launch.halved);
-        }
-        let _ = writeln!(all, "}}");
+    let _ = writeln!(all, "kernel void {name}({of_kernel}{numbers}uint n) {{");
+    for (at, launch) in launches.iter().enumerate() {
+        let buffers: String = launch.buffers.iter().map(|buffer| format!("b{buffer}, ")).collect();
+        let _ = writeln!(all, "    all{}({buffers}x{at}, n >> {});{after}", launch.kind, launch.halved);
     }
+    all.push_str("}\n");
     (all, used.into_iter().collect())
 }
 
@@ -250,7 +293,8 @@ fn by_waiting_hand(body: &Body, launches: &[Launch]) -> (String, Vec<usize>) {
 
 /// The kernel of one chain, `n` launches of `items` work-items, in all variants.
 pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Result<Vec<Variant<'a>>, Failure> {
-    let kernel = Program::from_source(queue, &body.plain_source())?.kernel("advance")?;
+    let program = Program::from_source(queue, &body.plain_source())?;
+    let kernels = (0..body.kinds).map(|kind| program.kernel(&name(kind))).collect::<Result<Vec<_>, _>>()?;
     let launches = body.launches(items, n);
     let data: Vec<f32> = (0..=items).map(|i| (i % 97) as f32 * 0.01 + 0.1).collect();
     let count = launches.iter().flat_map(|launch| &launch.buffers).max().map_or(0, |last| last + 1);
@@ -260,10 +304,11 @@ pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Re
         let numbers = [launch.number.to_bits(), (items >> launch.halved) as u32].map(Arg::Number);
         memory.chain(numbers).collect::<Vec<_>>()
     };
-    let plain = Rc::new(Kernels::with_args(&kernel, &launches.iter().map(args).collect::<Vec<_>>())?);
+    let of_launch = |launch: &Launch| Kernels::with_args(&kernels[launch.kind], &[args(launch)]);
+    let plain = Rc::new(launches.iter().map(of_launch).collect::<Result<Vec<_>, _>>()?);
     let sizes: Vec<usize> = launches.iter().map(|launch| items >> launch.halved).collect();
     let by_item = queue.device().caps().platform != "rusticl" && !queue.device().caps().gpu;
-    let (name, hand_items, group) = match (body.elementwise, by_item) {
+    let (by, hand_items, group) = match (body.elementwise, by_item) {
         (true, _) => ("by_each", items, None),
         (false, _) if body.waits => ("by_group", GROUP, Some(GROUP)),
         (false, true) => ("by_item", 1, Some(1)),
@@ -271,11 +316,11 @@ pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Re
     };
     let mut parts = Vec::new();
     for part in launches.chunks(if body.over == Over::Own { BUFFERS / 2 } else { AT_ONCE }) {
-        let (source, used) = by_hand(body, part);
+        let (source, used) = by_hand(body, part, by);
         let mut args: Vec<Arg> = used.iter().map(|at| Arg::Memory(buffers[*at].raw())).collect();
         args.extend(part.iter().map(|launch| Arg::Number(launch.number.to_bits())));
         args.push(Arg::Number(items as u32));
-        parts.push(Kernels::with_args(&Program::from_source(queue, &source)?.kernel(name)?, &[args])?);
+        parts.push(Kernels::with_args(&Program::from_source(queue, &source)?.kernel(by)?, &[args])?);
     }
     let group_of_each = body.waits.then_some(GROUP);
     let held = Rc::new(buffers.clone());
@@ -283,7 +328,7 @@ pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Re
     let enqueue = move || {
         let _ = &held;
         let mut each = plain.iter().zip(&sizes);
-        each.try_for_each(|(kernel, size)| raw::enqueue_sized(queue, std::iter::once(kernel), *size, group_of_each))
+        each.try_for_each(|(kernel, size)| raw::enqueue_sized(queue, kernel.iter(), *size, group_of_each))
     };
     let of_gated = enqueue.clone();
     let hand_loop = move || {
@@ -310,30 +355,31 @@ pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Re
         whole("fused_by_hand", fused_by_hand),
     ];
     let of_cuda = launches.iter().map(|launch| cuda::Launch {
+        kernel: launch.kind,
         memory: launch.buffers.clone(),
         numbers: vec![launch.number.to_bits(), (items >> launch.halved) as u32],
         items: items >> launch.halved,
     });
-    let name = CString::new("advance")?;
     if !body.waits {
-        all.extend(cuda::launches(queue, &body.plain_source(), &name, size_of_val(&data[..]), of_cuda.collect())?);
+        let names = (0..body.kinds).map(|kind| CString::new(name(kind))).collect::<Result<Vec<_>, _>>()?;
+        all.extend(cuda::launches(queue, &body.plain_source(), &names, size_of_val(&data[..]), of_cuda.collect())?);
     }
-    all.extend(fused_or_not(queue, &chain(queue, &kernel, &buffers, body, items, &launches)?)?);
+    all.extend(fused_or_not(queue, &chain(queue, &kernels, &buffers, body, items, &launches)?)?);
     Ok(all)
 }
 
 fn chain(
     queue: &Queue,
-    kernel: &Kernel,
+    kernels: &[Kernel],
     buffers: &[Buffer<f32>],
     body: &Body,
     items: usize,
     launches: &[Launch],
 ) -> Result<Graph, Failure> {
     let graph = Graph::new(queue)?;
-    for Launch { buffers: of, number, halved } in launches {
+    for Launch { kind, buffers: of, number, halved } in launches {
         let Some((to, from)) = of.split_last() else { continue };
-        let mut launch = graph.kernel(kernel);
+        let mut launch = graph.kernel(&kernels[*kind]);
         for from in from {
             launch = launch.read(&buffers[*from]);
         }

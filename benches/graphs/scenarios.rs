@@ -82,7 +82,7 @@ pub enum Scenario {
     Frames,
     /// Four threads, each with a queue and ten submissions of a chain of empty kernels
     Threads,
-    /// 95 layers of 59 kernels, one after another
+    /// 95 layers of 59 kernels that count, one after another; and chains of 59 different kernels, fused by hand too
     Decoder,
     /// From the start of a process to its first result
     Cold,
@@ -239,13 +239,7 @@ impl Scenario {
             }
             Self::Fused => {
                 for body in fused::BODIES.iter().filter(|body| body.is_measured(&setting.queue)) {
-                    let rows = if effort == Effort::Full { body.rows.len() } else { 1 };
-                    for (name, items) in body.rows[..rows].iter().copied() {
-                        for n in body.lengths(items, effort == Effort::Full).iter().copied() {
-                            let variants = fused::variants(&setting.queue, body, items, n)?;
-                            results.add(driver, name, n, interleave(variants, effort, n)?);
-                        }
-                    }
+                    chains(&setting.queue, body, (driver, effort), results)?;
                 }
             }
             Self::HostTasks => {
@@ -299,6 +293,7 @@ impl Scenario {
                 let mut measured = interleave(loads::decoder(&setting.queue, len)?, effort, len)?;
                 measured.extend(interleave(cuda::chain(&setting.queue, loads::TICK, c"tick", 1, len)?, effort, len)?);
                 results.add(driver, "decoder", len, measured);
+                chains(&setting.queue, fused::LAYER, (driver, effort), results)?;
             }
             Self::Cold => results.add(driver, "cold", 1, interleave(children::cold_starts(driver), few, 1)?),
             Self::Life => {
@@ -618,4 +613,20 @@ fn ended<T>(made: T, times: Times, dropping: bool) -> Result<Times, Failure> {
         Ok(())
     })?;
     Ok(if dropping { Times { total: end, ..times } } else { times })
+}
+
+/// Measures the chains of a body.
+fn chains(
+    queue: &Queue,
+    body: &fused::Body,
+    (driver, effort): (&str, Effort),
+    results: &mut Results,
+) -> Result<(), Failure> {
+    let rows = if effort == Effort::Full { body.rows.len() } else { 1 };
+    for (name, items) in body.rows[..rows].iter().copied() {
+        for n in body.lengths(items, effort == Effort::Full).iter().copied() {
+            results.add(driver, name, n, interleave(fused::variants(queue, body, items, n)?, effort, n)?);
+        }
+    }
+    Ok(())
 }
