@@ -265,6 +265,12 @@ pub(crate) fn rounds_otherwise_in_fused_kernels(caps: &Caps) -> Option<&'static 
     (driver(caps) == Driver::IntelCpu).then_some(&["rsqrt", "native_", "half_"])
 }
 
+/// Intel's CPU runtime (2026.2): a function that is not inlined gets other values than it is given for a parameter that is a vector of
+/// three components, if work-items are in one vector.
+pub(crate) fn loses_vectors_of_three(caps: &Caps) -> bool {
+    driver(caps) == Driver::IntelCpu
+}
+
 /// PoCL on a CPU (3.1 to 7.1) takes minutes to compile chains with barriers. Intel's CPU runtime (2026.2) compiles a loop with barriers
 /// wrongly for the last work-items of a group that do not fill a vector: some of them do not run what is between the barriers. A vector
 /// has up to 16. rusticl (Mesa 26.2) and NVIDIA (580) compile them rightly. Other drivers fuse only if the program asks for it, and

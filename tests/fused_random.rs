@@ -33,7 +33,23 @@ struct Shape {
     sees_groups: bool,
     /// Whether each work-item reads its own element only.
     reads_own: bool,
+    /// Whether it takes a vector, too.
+    wide: Option<Wide>,
 }
+
+/// A vector as an argument: its type, how many bytes that has, and its last component.
+type Wide = (&'static str, usize, &'static str);
+
+const WIDE: [Wide; 8] = [
+    ("uint3", 16, "s2"),
+    ("ushort3", 8, "s2"),
+    ("uchar3", 4, "s2"),
+    ("uint2", 8, "s1"),
+    ("uint4", 16, "s3"),
+    ("uchar16", 16, "sf"),
+    ("ushort2", 4, "s1"),
+    ("uint4", 16, "s3"),
+];
 
 /// Writes a float or an integer expression of a kernel in which no index can wrap: compilers vectorize more of those.
 fn plain_expression(rng: &mut Rng, is_float: bool, depth: usize, ids: &[&str]) -> String {
@@ -204,7 +220,8 @@ fn asking(rng: &mut Rng, all: &mut String, begin: &str, ids: &[&str]) -> Asking 
 /// Writes a kernel. `asking` are functions that ask for ids; the second ones see groups.
 fn kernel(rng: &mut Rng, all: &mut String, number: usize, reads_own: bool, asking: &[Asking; 2]) -> Shape {
     let sees_groups = rng.u8(..3) == 0;
-    let shape = Shape { writes_floats: rng.bool(), reads_floats: rng.bool(), sees_groups, reads_own };
+    let wide = (rng.u8(..4) == 0).then(|| WIDE[rng.usize(..WIDE.len())]);
+    let shape = Shape { writes_floats: rng.bool(), reads_floats: rng.bool(), sees_groups, reads_own, wide };
     let name = |is_float| if is_float { "float" } else { "uint" };
     let (to, from) = (name(shape.writes_floats), name(shape.reads_floats));
     let mut ids = vec![
@@ -224,7 +241,16 @@ fn kernel(rng: &mut Rng, all: &mut String, number: usize, reads_own: bool, askin
             "get_local_linear_id()",
         ]);
     }
-    let _ = writeln!(all, "kernel void k{number}(global {to} *to, global const {from} *from, float fx, uint ux) {{");
+    let (param, taken) = match shape.wide {
+        Some((name, _, last)) => {
+            (format!(", {name} wide"), format!("    ux += (uint)wide.s0 + 3u * (uint)wide.{last};\n"))
+        }
+        None => Default::default(),
+    };
+    let _ = writeln!(
+        all,
+        "kernel void k{number}(global {to} *to, global const {from} *from, float fx, uint ux{param}) {{\n{taken}"
+    );
     if rng.u8(..3) == 0 {
         plain_body(rng, all, &shape, &ids);
         return shape;
@@ -327,6 +353,13 @@ impl Field {
             if shape.writes_floats { node.read_write(&self.floats[to]) } else { node.read_write(&self.numbers[to]) };
         let node = if shape.reads_floats { node.read(&self.floats[from]) } else { node.read(&self.numbers[from]) };
         let node = node.arg(numbers.0).arg(numbers.1);
+        let word = |at: u32| numbers.1.wrapping_mul(2_654_435_769).rotate_left(at * 5);
+        let node = match shape.wide {
+            Some((_, 4, _)) => node.arg([word(0)]),
+            Some((_, 8, _)) => node.arg([0, 1].map(word)),
+            Some(_) => node.arg([0, 1, 2, 3].map(word)),
+            None => node,
+        };
         let node = if self.len == LONG_LEN { node.elementwise(0, 4) } else { node };
         let node = if shape.reads_own { node.elementwise(1, 4) } else { node };
         let node = match (h, group) {

@@ -40,6 +40,7 @@ pub(crate) struct Source {
     helpers: BTreeMap<String, Result<KernelText, NotItem>>,
     hides_types: bool,
     names_types: bool,
+    names_threes: bool,
     joining: Option<Joining>,
 }
 
@@ -96,6 +97,7 @@ impl Source {
         reader.found.joining = reader.joining(&tokens, &options);
         reader.found.hides_types = reader.hides_types(&tokens);
         reader.found.names_types = reader.names_types(&tokens);
+        reader.found.names_threes = reader.names_threes(&tokens);
         reader.found.macros = reader.macros.into_keys().collect();
         Ok(reader.found)
     }

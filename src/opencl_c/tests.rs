@@ -207,6 +207,29 @@ fn a_kernel_that_cannot_be_called_is_refused_alone() {
     }
 }
 
+/// Intel's runtime loses such values: an unknown type may be one, if the source has a word for them.
+#[test]
+fn types_that_may_be_vectors_of_three_are_seen() {
+    let may = |text: &str, of: &str| read(text).unwrap().may_be_of_three(of);
+    let (plain, other) = ("kernel void f(uint3 v) {}", "kernel void f(uint4 v) {}");
+    for name in ["uint3", "const float3", "private half3", "triple"] {
+        assert!(may(plain, name), "{name}");
+    }
+    for name in ["uint", "const uint4", "struct triple", "const struct triple", "unsigned int", "double16"] {
+        assert!(!may(plain, name), "{name}");
+    }
+    assert!(!may(other, "triple") && may(other, "uint3"));
+    for text in [
+        "typedef char3 triple; kernel void f(triple v) {}",
+        "typedef uint triple __attribute__((ext_vector_type(3))); kernel void f(triple v) {}",
+        "#define triple double3\nkernel void f(triple v) {}",
+        "#define THREE uint3\nkernel void f(uint4 v) {}",
+    ] {
+        assert!(may(text, "triple"), "{text}");
+    }
+    assert!(Source::read("kernel void f(triple v) {}", "-D triple=uint3").unwrap().may_be_of_three("triple"));
+}
+
 #[test]
 fn types_that_are_hidden_are_seen() {
     let hides = |text: &str| read(text).unwrap().hides_types();

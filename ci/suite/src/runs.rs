@@ -190,7 +190,7 @@ impl On<'_> {
         // If the driver ended the program in a way that `drivers.toml` lists, the program runs again, and a note says so.
         // A program that fails does not run again.
         for _ in 1..ATTEMPTS {
-            let Some(fact) = driver.died_of(&text).filter(|_| ended.is_err() && was_ended(&text)) else { break };
+            let Some(fact) = driver.died_of(name, &text).filter(|_| ended.is_err() && was_ended(&text)) else { break };
             outcome.notes.insert(format!("{name}{}: run again, as the driver ended it: {fact}", run.name()));
             let _ = fs::remove_file(&skips);
             (ended, text) = finish(with.spawn()?)?;

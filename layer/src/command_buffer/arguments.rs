@@ -18,6 +18,8 @@ pub(crate) enum Kind {
     Local,
     /// A value of so many bytes.
     Value(usize),
+    /// A memory object or a sampler, or nothing; or a number that is the handle of one by chance.
+    Object,
     /// It is not known.
     Any,
 }
@@ -48,10 +50,19 @@ impl Kind {
         }
     }
 
+    /// Where the source says nothing: returns what the value tells that the argument has. Eight bytes may be a number or a handle.
+    pub(crate) fn or_as<O>(self, has: Option<&Value<O>>) -> Self {
+        match (self, has) {
+            (Self::Any, Some(Value::Bytes(bytes))) if bytes.len() != size_of::<usize>() => Self::Value(bytes.len()),
+            (Self::Any, Some(Value::Object(_))) => Self::Object,
+            _ => self,
+        }
+    }
+
     /// Checks the size of a value, in bytes, and whether there is one.
     pub(crate) fn check(self, size: usize, has_value: bool) -> Checked {
         let (right, needs_value) = match self {
-            Self::Buffer => (size == size_of::<usize>(), false),
+            Self::Buffer | Self::Object => (size == size_of::<usize>(), false),
             Self::Image => (size == size_of::<usize>(), true),
             Self::Local => {
                 ensure(!has_value, CL_INVALID_ARG_VALUE)?;
@@ -193,17 +204,32 @@ mod tests {
             (Kind::Image, handle, true),
             (Kind::Local, 100, false),
             (Kind::Value(4), 4, true),
+            (Kind::Object, handle, false),
             (Kind::Any, 7, false),
         ] {
             assert_eq!(kind.check(size, has_value), Ok(()), "{kind:?}");
         }
-        for (kind, size) in [(Kind::Buffer, 4), (Kind::Image, 4), (Kind::Value(4), 3), (Kind::Value(4), 8)] {
+        for (kind, size) in
+            [(Kind::Buffer, 4), (Kind::Image, 4), (Kind::Object, 4), (Kind::Value(4), 3), (Kind::Value(4), 8)]
+        {
             assert_eq!(kind.check(size, true), Err(CL_INVALID_ARG_SIZE), "{kind:?}");
         }
         assert_eq!(Kind::Local.check(0, false), Err(CL_INVALID_ARG_SIZE));
         assert_eq!(Kind::Local.check(4, true), Err(CL_INVALID_ARG_VALUE));
         assert_eq!(Kind::Value(4).check(4, false), Err(CL_INVALID_ARG_VALUE));
         assert_eq!(Kind::Image.check(handle, false), Err(CL_INVALID_ARG_VALUE));
+    }
+
+    #[test]
+    fn what_an_argument_has_tells_its_kind_where_the_source_does_not() {
+        let bytes = |count: usize| Value::<u8>::Bytes(vec![1; count].into());
+        assert_eq!(Kind::Any.or_as(Some(&bytes(3))), Kind::Value(3));
+        assert_eq!(Kind::Any.or_as(Some(&bytes(8))), Kind::Any);
+        assert_eq!(Kind::Any.or_as(Some(&Value::Object(1))), Kind::Object);
+        for none in [Value::<u8>::Missing, Value::Unknown, Value::Nothing(8), Value::Pointer(1)] {
+            assert_eq!(Kind::Any.or_as(Some(&none)), Kind::Any, "{none:?}");
+        }
+        assert_eq!(Kind::Buffer.or_as(Some(&bytes(3))), Kind::Buffer);
     }
 
     #[test]

@@ -139,6 +139,7 @@ static const struct { const char *use, *name; void (*part)(void); } PARTS[] = {
     PART("errors", errors_of_enqueue),
     PART("errors", other_device),
     PART("errors", errors_of_update),
+    PART("errors", types_that_are_not_told),
     PART("errors", queries),
     PART("errors", handles),
     PART("results", kinds),

@@ -17,7 +17,7 @@ use crate::cl::objects::program_source::{NotRewritten, ProgramSource};
 use crate::error::{Error, ProgramError};
 use crate::opencl_c::fused::{FusedKernel, Unit, Way, each_item, fused, name};
 use crate::opencl_c::options::Options;
-use crate::opencl_c::source::{KernelText, NotItem, ParamText};
+use crate::opencl_c::source::{KernelText, NotItem, ParamKind, ParamText};
 use crate::quirks;
 
 /// Why a launch is not fused.
@@ -29,6 +29,8 @@ pub(crate) enum NotFused {
     Rounds(&'static str),
     /// The driver does not survive some fused kernels with functions that ask for ids.
     Function(String),
+    /// The driver loses arguments of this type on their way to functions.
+    Vector(String),
     /// The driver's compiler takes too long with barriers in a fused kernel.
     Waits,
     /// The driver's compiler leaves out what work-items do before a loop.
@@ -51,6 +53,9 @@ impl fmt::Display for NotFused {
                 f,
                 "function `{name}`, which it calls, asks for ids, and the driver crashes on some fused kernels with such functions"
             ),
+            Self::Vector(name) => {
+                write!(f, "an argument is a `{name}`, and the driver does not pass vectors of three components to functions rightly")
+            }
             Self::Waits => f.write_str(
                 "its work-items wait for each other, or share local memory, which takes the driver's compiler minutes",
             ),
@@ -146,6 +151,14 @@ impl Kernel {
         }
         if let Some(name) = helpers.keys().next().filter(|_| !quirks::writes_functions_again(device.caps())) {
             return Err(NotFused::Function((*name).to_owned()));
+        }
+        let mut params = helpers.values().flat_map(|helper| helper.each()).chain(text.each());
+        let is_lost =
+            |param: &&ParamText| param.kind == ParamKind::Value && of.source.may_be_of_three(&param.type_text);
+        if quirks::loses_vectors_of_three(device.caps())
+            && let Some(param) = params.find(is_lost)
+        {
+            return Err(NotFused::Vector(param.type_text.clone()));
         }
         let counts = helpers.values().map(|helper| helper.each().len());
         let count = counts.fold(text.each().len() + text.locals().len(), usize::max);

@@ -18,10 +18,11 @@ use opencl_sys::{
 
 use super::buffer::{Buffer, command, recorded};
 use super::command::{Command, Launch};
+use super::kernels::Kept;
 use super::make::places;
 use super::prepared::{Prepared, clone};
 use super::{calls, enter, kernels, query};
-use crate::command_buffer::arguments::Value;
+use crate::command_buffer::arguments::{Kind, Value};
 use crate::command_buffer::launch::Change;
 use crate::command_buffer::{Checked, ensure};
 
@@ -123,10 +124,15 @@ unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch
         for at in 0..config.num_args as usize {
             let cl_mutable_dispatch_arg_khr { arg_index, arg_size, arg_value } =
                 config.arg_list.add(at).read_unaligned();
-            query::value(buffer.facts.context(), kind_of(arg_index)?, arg_size, arg_value)?;
+            let kind = kind_of(arg_index)?.or_as(old.values.list().get(arg_index as usize));
+            query::value(buffer.facts.context(), kind, arg_size, arg_value)?;
+            let value = kernels::value(arg_size, arg_value);
+            if let (Kind::Object, Value::Object(Kept::Memory(memory))) = (kind, &value) {
+                query::belongs(buffer.facts.context(), memory.raw())?;
+            }
             let status = calls::clSetKernelArg(kernel.raw(), arg_index, arg_size, arg_value);
             ensure(status == CL_SUCCESS, status)?;
-            values.set(arg_index, kernels::value(arg_size, arg_value));
+            values.set(arg_index, value);
         }
         for at in 0..config.num_svm_args as usize {
             let cl_mutable_dispatch_arg_khr { arg_index, arg_value, .. } = config.arg_svm_list.add(at).read_unaligned();

@@ -424,6 +424,55 @@ static void errors_of_update(void) {
     OK(clReleaseKernel(aside));
 }
 
+/* Drivers may not tell the types of arguments: then the values of the recorded command do. */
+static void types_that_are_not_told(void) {
+    if (!can_change(ARGUMENTS)) return;
+    reset();
+    const char *source = "typedef struct { uint by; ushort more[3]; } three; "
+                         "kernel void sum(global uint *a, uint by, three more) { a[get_global_id(0)] = by + more.by + more.more[2]; }";
+    struct three { cl_uint by; cl_ushort more[3]; } more = {10, {0, 0, 100}}, other = {20, {0, 0, 200}};
+    cl_int status;
+    cl_program program = clCreateProgramWithSource(here.context, 1, &source, NULL, &status);
+    OK(status);
+    OK(clBuildProgram(program, 1, &device, "", NULL, NULL));
+    cl_kernel sum = clCreateKernel(program, "sum", &status);
+    OK(status);
+    set_memory(sum, 0, here.b);
+    set_number(sum, 1, 1);
+    OK(clSetKernelArg(sum, 2, sizeof more, &more));
+    command_buffer buffer = new_buffer(here.plain, MUTABLE);
+    mutable_command command = changeable(buffer, sum, ARGUMENTS);
+    OK(f.finalize(buffer));
+    cl_ulong many[4] = {0};
+    cl_uint two = 2;
+    cl_mem foreign = there.a;
+    struct { cl_int one, other; struct dispatch_argument argument; } bad[] = {
+        {CL_INVALID_ARG_SIZE, CL_INVALID_ARG_SIZE, {1, 3, many}},
+        {CL_INVALID_ARG_SIZE, CL_INVALID_ARG_SIZE, {1, 8, many}},
+        {CL_INVALID_ARG_VALUE, CL_INVALID_ARG_VALUE, {1, 4, NULL}},
+        {CL_INVALID_ARG_SIZE, CL_INVALID_ARG_SIZE, {2, 8, many}},
+        {CL_INVALID_ARG_SIZE, CL_INVALID_ARG_SIZE, {2, 16, many}},
+        {CL_INVALID_ARG_SIZE, CL_INVALID_ARG_SIZE, {0, 4, &here.a}},
+        {CL_INVALID_CONTEXT, CL_INVALID_MEM_OBJECT, {0, sizeof foreign, &foreign}},
+    };
+    struct dispatch_argument good[2] = {{1, sizeof two, &two}, {2, sizeof other, &other}};
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        struct dispatch_argument both[2] = {good[0], bad[k].argument};
+        struct dispatch_config config = {.command = command, .num_args = 2, .arg_list = both};
+        EITHER(change(buffer, &config, 1), bad[k].one, bad[k].other);
+    }
+    run_on(here.plain, buffer);
+    ALL(here.b, 111);
+    struct dispatch_config config = {.command = command, .num_args = 2, .arg_list = good};
+    OK(change(buffer, &config, 1));
+    OK(change_memory(buffer, command, 0, here.c));
+    run_on(here.plain, buffer);
+    ALL(here.c, 222);
+    OK(f.release(buffer));
+    OK(clReleaseKernel(sum));
+    OK(clReleaseProgram(program));
+}
+
 /* Fewer groups are no more groups, of a buffer and of a command that promise no more. */
 static void fewer_groups(void) {
     if (!can_change(GLOBAL_SIZE | LOCAL_SIZE)) return;
