@@ -40,6 +40,7 @@ struct Shape {
 /// A vector as an argument: its type, how many bytes that has, and its last component.
 type Wide = (&'static str, usize, &'static str);
 
+/// First those of three components.
 const WIDE: [Wide; 8] = [
     ("uint3", 16, "s2"),
     ("ushort3", 8, "s2"),
@@ -217,10 +218,16 @@ fn asking(rng: &mut Rng, all: &mut String, begin: &str, ids: &[&str]) -> Asking 
     asking
 }
 
-/// Writes a kernel. `asking` are functions that ask for ids; the second ones see groups.
-fn kernel(rng: &mut Rng, all: &mut String, number: usize, reads_own: bool, asking: &[Asking; 2]) -> Shape {
+/// Writes a kernel. `asking` are functions that ask for ids; the second ones see groups. `threes`: it may take a vector of three.
+fn kernel(
+    rng: &mut Rng,
+    all: &mut String,
+    number: usize,
+    (reads_own, threes): (bool, bool),
+    asking: &[Asking; 2],
+) -> Shape {
     let sees_groups = rng.u8(..3) == 0;
-    let wide = (rng.u8(..4) == 0).then(|| WIDE[rng.usize(..WIDE.len())]);
+    let wide = (rng.u8(..4) == 0).then(|| WIDE[rng.usize(if threes { 0 } else { 3 }..WIDE.len())]);
     let shape = Shape { writes_floats: rng.bool(), reads_floats: rng.bool(), sees_groups, reads_own, wide };
     let name = |is_float| if is_float { "float" } else { "uint" };
     let (to, from) = (name(shape.writes_floats), name(shape.reads_floats));
@@ -290,8 +297,8 @@ fn kernel(rng: &mut Rng, all: &mut String, number: usize, reads_own: bool, askin
 }
 
 /// Writes a program. `own` says whether most of its kernels read their own elements, and `asks` whether kernels call functions that ask for
-/// ids, which are not fused on rusticl.
-fn program(rng: &mut Rng, own: bool, asks: bool) -> (String, Vec<Shape>) {
+/// ids, which are not fused on rusticl; `threes`, whether they take vectors of three, which are not fused on Intel's runtime.
+fn program(rng: &mut Rng, own: bool, (asks, threes): (bool, bool)) -> (String, Vec<Shape>) {
     let mut all = "#define HERE (get_global_id(0) - get_global_offset(0) + get_global_size(0) \\\n    \
                    * (get_global_id(1) - get_global_offset(1)))\n\
                    #define SWAP(v) (((v) << 16) | ((v) >> 16))\n\
@@ -308,7 +315,7 @@ fn program(rng: &mut Rng, own: bool, asks: bool) -> (String, Vec<Shape>) {
     let shapes = (0..KERNELS)
         .map(|number| {
             let reads_own = own && rng.u8(..5) > 0;
-            kernel(rng, &mut all, number, reads_own, &asking)
+            kernel(rng, &mut all, number, (reads_own, threes), &asking)
         })
         .collect();
     (all, shapes)
@@ -510,13 +517,13 @@ fn random(own: bool) -> (usize, usize) {
     let (field, mut rng) = (Field::new(if own { LONG_LEN } else { LEN }), Rng::with_seed(seed));
     let (mut launches, mut fused, mut excused) = (0, 0, 0);
     let caps = field.bench.queue.device().caps();
-    let is_rusticl = caps.platform == "rusticl";
+    let (is_rusticl, is_intel) = (caps.platform == "rusticl", caps.platform.starts_with("Intel"));
     let is_pocl7 = caps.platform == "Portable Computing Language" && caps.driver_version.starts_with("7.");
     for number in 0..count {
         let std = if caps.version.major >= 3 { "-cl-std=CL3.0" } else { "-cl-std=CL2.0" };
         // The kernels of some programs have the same names, and their macros and functions other meanings.
         let programs: Vec<(String, Vec<Shape>)> =
-            (0..rng.usize(1..4)).map(|_| program(&mut rng, own, !is_rusticl)).collect();
+            (0..rng.usize(1..4)).map(|_| program(&mut rng, own, (!is_rusticl, !is_intel))).collect();
         let (mut source, mut built, mut texts) = (String::new(), Vec::new(), Vec::new());
         for (text, _) in &programs {
             // Without Mesa's own libclc rusticl does not build these.
