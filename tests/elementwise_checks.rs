@@ -438,6 +438,7 @@ fn launches_that_cannot_be_checked_run_and_are_named() {
     let align = bench.queue.device().caps().sub_buffer_align.div_ceil(4).max(1);
     // No work-item reads what another one writes, so the order of the work-items does not matter.
     let at = align * 64_usize.div_ceil(align);
+    assert!(at <= LEN);
     let (low, high) = (x.sub_buffer(..LEN).unwrap(), x.sub_buffer(at..at + LEN).unwrap());
     add(graph.kernel(&field.kernel("waits")).read_write(x).elementwise(0, 4).range(64).work_group(8));
     add(graph.kernel(&field.kernel("picks")).read_write(x).read(&field.y).elementwise(0, 4).range(64));

@@ -781,6 +781,45 @@ fn kernels_of_many_arguments_go_ahead_or_are_named() {
     }
 }
 
+/// Rule K7: a vector of three, for a kernel that is too long to be inlined where its guard calls it. Intel's runtime gets other components
+/// there, so the host decides.
+#[test]
+fn vectors_of_three_arrive_ahead_or_are_named() {
+    let bench = Bench::new();
+    let lines: String = (0..150)
+        .map(|at| {
+            let (shift, odd) = (at % 13 + 1, 2_654_435_769_u32.wrapping_add(2 * at));
+            format!("r = (r ^ (r >> {shift})) * {odd}u + v.y; for (uint k = 0; k < (r & 3); k++) r = r * 3 + v.z;\n")
+        })
+        .collect();
+    let source = format!(
+        "kernel void long_one(global uint *to, uint3 v) {{ uint i = get_global_id(0), r = v.z * i + v.x; {lines} to[i] += r; }}"
+    );
+    let long_one = Program::from_source(&bench.queue, &source).unwrap().kernel("long_one").unwrap();
+    let count_down = kernel(&bench, "count_down");
+    let is_lost = bench.queue.device().caps().platform.starts_with("Intel");
+    let contents = [Loops::HostDecided, Loops::Ahead].map(|loops| {
+        let (left, data) = (bench.buffer(&[3]), bench.buffer(&[1; LEN]));
+        let body = bench.graph();
+        // SAFETY: each work-item touches its own number.
+        unsafe {
+            body.kernel(&long_one).read_write(&data).arg([3_u32, 5, 7, 0]).range(LEN).work_group(LEN).add().unwrap();
+            body.kernel(&count_down).read_write(&left).range(1).add().unwrap();
+        }
+        let body = body.finalize(Finalize::new()).unwrap();
+        let graph = bench.graph();
+        graph.repeat_while(&left, &body).add().unwrap();
+        let executable = graph.finalize(Finalize::new().loops(loops)).unwrap();
+        executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+        if loops == Loops::Ahead {
+            let why = why(&executable).map(|why| why.to_string());
+            assert_eq!(why.as_ref().is_some_and(|why| why.contains("vector of three components")), is_lost, "{why:?}");
+        }
+        bench.content(&data)
+    });
+    assert_eq!(contents[0], contents[1]);
+}
+
 /// Rule K7: arguments of every kind: structs, vectors, local and constant memory, images and samplers, shared virtual memory. What
 /// cannot go ahead stays with the host, and the bytes are the same.
 #[test]

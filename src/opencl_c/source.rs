@@ -6,6 +6,7 @@ mod joining;
 mod kernel;
 mod later;
 mod local;
+mod threes;
 mod types;
 mod wraps;
 
@@ -18,6 +19,7 @@ pub(crate) use local::LocalText;
 
 use self::helpers::{Functions, bare, text_of};
 use self::later::Places;
+use self::threes::Threes;
 
 use super::options::Options;
 use super::tokens::{NotSplit, Token, TokenKind, closing, plain_directive, split};
@@ -40,7 +42,7 @@ pub(crate) struct Source {
     helpers: BTreeMap<String, Result<KernelText, NotItem>>,
     hides_types: bool,
     names_types: bool,
-    names_threes: bool,
+    threes: Threes,
     joining: Option<Joining>,
 }
 
@@ -54,6 +56,8 @@ pub(crate) struct Effects {
     pub(crate) may_see_groups: bool,
     /// Whether there are loops in the source.
     pub(crate) may_loop: bool,
+    /// Whether one of them may take or return a vector of three components, itself.
+    pub(crate) may_pass_threes: bool,
 }
 
 /// A macro of the source or of the build options.
@@ -91,13 +95,13 @@ impl Source {
             reader.found.words.entry(name.clone()).or_default().extend(words);
         }
         reader.words(&tokens)?;
+        reader.found.threes.are_named = reader.names_threes(&tokens);
         reader.declarations(&tokens)?;
         reader.helpers(&tokens);
         reader.check_kernels();
         reader.found.joining = reader.joining(&tokens, &options);
         reader.found.hides_types = reader.hides_types(&tokens);
         reader.found.names_types = reader.names_types(&tokens);
-        reader.found.names_threes = reader.names_threes(&tokens);
         reader.found.macros = reader.macros.into_keys().collect();
         Ok(reader.found)
     }
@@ -111,6 +115,7 @@ impl Source {
     pub(crate) fn effects(&self, kernel: &str) -> Effects {
         let (mut effects, mut open, mut seen) = (Effects::default(), vec![kernel], BTreeSet::from([kernel]));
         while let Some(name) = open.pop() {
+            effects.may_pass_threes |= self.threes.passed_by.contains(name);
             for word in self.words.get(name).into_iter().flatten() {
                 // Some drivers do not give a kernel that is called local variables of its own for each group.
                 effects.may_wait |= waits(word);
@@ -328,6 +333,7 @@ impl<'a> Reader<'a> {
                         _ => self.declares(&tokens[begin..at], None, false),
                     }
                     self.mark_names(&tokens[begin..at], shape.is_typedef);
+                    self.note_structs(&shape);
                     return Ok(at + 1);
                 }
                 TokenKind::Mark(b'(') => {
@@ -540,6 +546,7 @@ impl<'a> Reader<'a> {
         if shape.words.len() < 2 {
             return Err(Unreadable::Macro(name.to_owned()));
         }
+        self.note_threes(name, shape, &tokens[params.clone()]);
         self.functions.defined.push((name, shape.clone(), params.clone(), body.clone()));
         if !shape.words.iter().any(|word| matches!(*word, "kernel" | "__kernel")) {
             self.found.functions.insert(name.to_owned());

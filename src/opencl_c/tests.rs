@@ -209,25 +209,37 @@ fn a_kernel_that_cannot_be_called_is_refused_alone() {
 
 /// Intel's runtime loses such values: an unknown type may be one, if the source has a word for them.
 #[test]
-fn types_that_may_be_vectors_of_three_are_seen() {
-    let may = |text: &str, of: &str| read(text).unwrap().may_be_of_three(of);
-    let (plain, other) = ("kernel void f(uint3 v) {}", "kernel void f(uint4 v) {}");
-    for name in ["uint3", "const float3", "private half3", "triple"] {
-        assert!(may(plain, name), "{name}");
-    }
-    for name in ["uint", "const uint4", "struct triple", "const struct triple", "unsigned int", "double16"] {
-        assert!(!may(plain, name), "{name}");
-    }
-    assert!(!may(other, "triple") && may(other, "uint3"));
+fn vectors_of_three_that_functions_take_or_return_are_seen() {
+    let passes = |text: &str| read(text).unwrap().effects("f").may_pass_threes;
     for text in [
+        "kernel void f(uint3 v) {}",
+        "kernel void f(global uint *a, const float3 v) {}",
         "typedef char3 triple; kernel void f(triple v) {}",
+        "typedef uint3 triple; typedef triple other; kernel void f(private other v) {}",
         "typedef uint triple __attribute__((ext_vector_type(3))); kernel void f(triple v) {}",
         "#define triple double3\nkernel void f(triple v) {}",
-        "#define THREE uint3\nkernel void f(uint4 v) {}",
+        "uint h(uint3 v) { return v.x; } kernel void f(global uint *a) { a[0] = h((uint3)(1)); }",
+        "uint3 h(uint v) { return v; } kernel void f(global uint *a) { a[0] = h(1).x; }",
+        "uint g(int3 v) { return v.x; } uint h(uint v) { return g(v); } kernel void f(global uint *a) { a[0] = h(1); }",
+        "#define CALL h((uint3)(2))\nuint h(uint3 v) { return v.x; } kernel void f(global uint *a) { a[0] = CALL; }",
+        "#define THREE uint3\ntypedef THREE triple; kernel void f(triple v) {}",
     ] {
-        assert!(may(text, "triple"), "{text}");
+        assert!(passes(text), "{text}");
     }
-    assert!(Source::read("kernel void f(triple v) {}", "-D triple=uint3").unwrap().may_be_of_three("triple"));
+    for text in [
+        "kernel void f(uint v, uint4 w, global float3 *p) { uint3 inside = w.xyz; }",
+        "uint h(uint3 v) { return v.x; } kernel void f(global uint *a, uint4 v) { a[0] = v.x; }",
+        "typedef struct { uint3 v; } one; kernel void f(one v) {}",
+        "typedef struct tag { uint3 v; } one; kernel void f(const struct tag v, one w) {}",
+        "uint h(global uint3 *v) { return v->x; } kernel void f(global uint3 *a) { a[0] = h(a); }",
+        "kernel void f(read_only image2d_t from, global float3 *to, sampler_t how, unsigned int n) {}",
+        // There is no vector of three that the name could stand for.
+        "kernel void f(global uint *a, triple v) {}",
+    ] {
+        assert!(!passes(text), "{text}");
+    }
+    let options = Source::read("kernel void f(triple v) {}", "-D triple=uint3").unwrap();
+    assert!(options.effects("f").may_pass_threes);
 }
 
 #[test]

@@ -38,9 +38,8 @@ pub struct Driver {
     pub version: String,
     /// What `clgraph devices` says of it, by what [`said`] calls it.
     says: Said,
-    /// Faults that end the process now and then.
-    #[serde(default)]
-    dies: Vec<Dies>,
+    /// A fault that ends the process now and then.
+    dies: Option<Dies>,
     /// The runs besides the plain one.
     #[serde(default)]
     runs: Vec<Run>,
@@ -79,9 +78,6 @@ struct Dies {
     says: Vec<String>,
     /// What is known of it.
     fact: String,
-    /// The test programs that it ends; none means any.
-    #[serde(default)]
-    programs: Vec<String>,
 }
 
 impl Driver {
@@ -93,16 +89,13 @@ impl Driver {
         let run = Run { with: vec!["CLGRAPH_PATH=native".to_owned()], says: natively };
         let runs = if says.contains_key("record") { vec![run] } else { Vec::new() };
         let (platform, version) = (platform.to_owned(), version.to_owned());
-        Self { name: UNKNOWN.to_owned(), own: true, platform, version, says, dies: Vec::new(), runs }
+        Self { name: UNKNOWN.to_owned(), own: true, platform, version, says, dies: None, runs }
     }
 
-    /// What is known of how a test program ended that said this, if it is a fault of the driver's that is listed.
-    pub fn died_of(&self, program: &str, text: &str) -> Option<&str> {
-        let is_it = |dies: &&Dies| {
-            (dies.programs.is_empty() || dies.programs.iter().any(|name| name == program))
-                && dies.says.iter().any(|said| text.contains(said))
-        };
-        self.dies.iter().find(is_it).map(|dies| &*dies.fact)
+    /// What is known of how a program ended that said this, if it is a fault of the driver's that is listed.
+    pub fn died_of(&self, text: &str) -> Option<&str> {
+        let dies = self.dies.as_ref()?;
+        dies.says.iter().any(|said| text.contains(said)).then_some(&*dies.fact)
     }
 
     /// Whether a device is one of its.

@@ -35,7 +35,7 @@ struct Arguments {
     /// Write docs/drivers.md anew from what was seen, if all drivers ran and all was well
     #[arg(long)]
     write: bool,
-    /// One of so many programs in each run, others in the next run and the next time
+    /// Each program in one of so many of its runs, and in others after the next commit
     #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN, conflicts_with = "write", requires = "drivers")]
     some: NonZeroUsize,
 }
@@ -64,10 +64,13 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
     if names.is_empty() {
         return on_this_machine(&root, &expectations, &binaries);
     }
-    let share = if arguments.some.get() > 1 { format!("one of {} of ", arguments.some) } else { String::new() };
-    println!("{share}{} test programs on {}", binaries.tests.len(), names.join(", "));
+    let share = runs::Share { one_of: arguments.some, first: commits(&root) % arguments.some };
+    println!("{} test programs on {}", binaries.tests.len(), names.join(", "));
+    if arguments.some.get() > 1 {
+        println!("each in one of {} of its runs, from number {} on", share.one_of, share.first);
+    }
     let drivers = names.iter().map(|name| expectations.driver(name)).collect::<Result<Vec<_>, _>>()?;
-    let outcomes = runs::of_drivers(&root, &drivers, &expectations, &binaries, arguments.some)?;
+    let outcomes = runs::of_drivers(&root, &drivers, &expectations, &binaries, share)?;
     let mut good = true;
     for (host, guest) in together::pairs(&root, &names) {
         println!("{host} and {guest} in one process");
@@ -93,6 +96,12 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
     Ok(good)
 }
 
+/// How many commits there are: so the same commit has the same share. 0 where git does not tell.
+fn commits(root: &Path) -> usize {
+    let told = command(root, "git").args(["rev-list", "--count", "HEAD"]).output();
+    told.ok().and_then(|told| String::from_utf8_lossy(&told.stdout).trim().parse().ok()).unwrap_or(0)
+}
+
 /// The driver that programs find without further ado.
 fn own(root: &Path, expectations: &Expectations, binaries: &Binaries) -> Result<Driver, Failure> {
     let output = command(root, &binaries.clgraph).args(["devices", "--json"]).output()?;
@@ -108,7 +117,7 @@ fn on_this_machine(root: &Path, expectations: &Expectations, binaries: &Binaries
         println!("(once: it has no command buffers that clgraph can use)");
     }
     let mut good = true;
-    for outcome in runs::of_drivers(root, &[&driver], expectations, binaries, NonZeroUsize::MIN)? {
+    for outcome in runs::of_drivers(root, &[&driver], expectations, binaries, runs::Share::ALL)? {
         let (lines, as_expected) = told(&outcome, expectations);
         println!("\n{}", lines.join("\n"));
         good &= as_expected;

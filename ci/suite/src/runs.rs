@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use crate::binaries::Binaries;
 use crate::expectations::{Driver, Expectations, Run, best, said, unlike};
@@ -33,8 +33,7 @@ const MOST_UNSTEADY: usize = 2;
 /// All runs of all drivers are one list, from which as many programs run at once as there are cores, those that take longest first:
 /// so no core waits for the last program of a run.
 ///
-/// Each run takes one program of `some`. Which ones depends on the time, and each run takes others than the run before: so all
-/// programs run, on one driver or the other, and in time on each.
+/// A program takes part in those of its runs that are in the share.
 ///
 /// A program that failed runs again at the end, alone and with the same seed. If it passes each time, it is unsteady: a fault that
 /// shows by chance, of the driver or of clgraph, which the last lines name. More than two such programs are a failure.
@@ -43,7 +42,7 @@ pub fn of_drivers(
     drivers: &[&Driver],
     expectations: &Expectations,
     binaries: &Binaries,
-    some: NonZeroUsize,
+    share: Share,
 ) -> Result<Vec<Outcome>, Failure> {
     let runs: Vec<Vec<Run>> = drivers.iter().map(|driver| driver.runs()).collect();
     let mut outcomes: Vec<Outcome> =
@@ -67,20 +66,18 @@ pub fn of_drivers(
             }
         }
     }
-    let first = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() as usize % some);
-    let mut programs: Vec<(&On<'_>, &(String, PathBuf))> = Vec::new();
-    for (on, at) in ons.iter().zip(first..) {
-        let belongs = |name: &str| {
-            (on.is_plain || !expectations.runs_once(name)) && (on.driver.own || !expectations.runs_on_own(name))
-        };
-        for (program, at) in binaries.tests.iter().zip(at..) {
-            if belongs(&program.0) && at % some == 0 {
-                programs.push((on, program));
-            } else if let Some(outcome) = outcomes.iter_mut().find(|outcome| outcome.driver == on.driver.name) {
-                outcome.left_out.insert((program.0.clone(), on.run.name()));
-            }
+    let belongs = |program: usize, on: usize| {
+        let ((name, _), on): (_, &On<'_>) = (&binaries.tests[program], &ons[on]);
+        (on.is_plain || !expectations.runs_once(name)) && (on.driver.own || !expectations.runs_on_own(name))
+    };
+    let (taken, left_out) = share.of(binaries.tests.len(), ons.len(), belongs);
+    for (program, on) in left_out {
+        if let Some(outcome) = outcomes.iter_mut().find(|outcome| outcome.driver == ons[on].driver.name) {
+            outcome.left_out.insert((binaries.tests[program].0.clone(), ons[on].run.name()));
         }
     }
+    let taken = taken.into_iter().map(|(program, on)| (&ons[on], &binaries.tests[program]));
+    let mut programs: Vec<(&On<'_>, &(String, PathBuf))> = taken.collect();
     programs.sort_by_key(|(_, (name, _))| !expectations.is_long(name));
     let (next, outcomes, failed) = (AtomicUsize::new(0), Mutex::new(outcomes), Mutex::new(Vec::new()));
     let work = || {
@@ -120,6 +117,34 @@ pub fn of_drivers(
         println!("{}: {error}", caches.display());
     }
     Ok(outcomes)
+}
+
+/// Which runs a program takes part in.
+#[derive(Clone, Copy)]
+pub struct Share {
+    /// In one of so many of its runs.
+    pub one_of: NonZeroUsize,
+    /// Which one the first program begins with.
+    pub first: usize,
+}
+
+/// Programs and runs, by their places.
+type Places = Vec<(usize, usize)>;
+
+impl Share {
+    pub const ALL: Self = Self { one_of: NonZeroUsize::MIN, first: 0 };
+
+    /// Returns what runs, and what is left out, of so many programs and runs.
+    fn of(self, programs: usize, runs: usize, belongs: impl Fn(usize, usize) -> bool) -> (Places, Places) {
+        let all = (0..programs).flat_map(|program| {
+            let its = (0..runs).filter(|run| belongs(program, *run)).collect::<Vec<_>>();
+            its.into_iter().enumerate().map(move |(at, run)| (at, (program, run)))
+        });
+        let is_taken = |(at, (program, _)): &(usize, (usize, usize))| (self.first + program + at) % self.one_of == 0;
+        let (taken, left_out): (Vec<_>, Vec<_>) = all.partition(is_taken);
+        let places = |of: Vec<(usize, (usize, usize))>| of.into_iter().map(|(_, place)| place).collect();
+        (places(taken), places(left_out))
+    }
 }
 
 /// That a program that failed may run again.
@@ -190,7 +215,7 @@ impl On<'_> {
         // If the driver ended the program in a way that `drivers.toml` lists, the program runs again, and a note says so.
         // A program that fails does not run again.
         for _ in 1..ATTEMPTS {
-            let Some(fact) = driver.died_of(name, &text).filter(|_| ended.is_err() && was_ended(&text)) else { break };
+            let Some(fact) = driver.died_of(&text).filter(|_| ended.is_err() && was_ended(&text)) else { break };
             outcome.notes.insert(format!("{name}{}: run again, as the driver ended it: {fact}", run.name()));
             let _ = fs::remove_file(&skips);
             (ended, text) = finish(with.spawn()?)?;
@@ -345,6 +370,27 @@ fn left_out(text: &str, run: &str) -> BTreeSet<Skipped> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_all_shares_each_program_is_in_each_run_once_and_in_none_left_out() {
+        // Every third program runs once, in the plain runs: those of two drivers with two runs, and of one with one.
+        let belongs = |program: usize, run: usize| !program.is_multiple_of(3) || [0, 2, 4].contains(&run);
+        let of = |one_of: usize, first: usize| {
+            Share { one_of: NonZeroUsize::new(one_of).unwrap(), first }.of(20, 5, belongs)
+        };
+        let (all, none) = Share::ALL.of(20, 5, belongs);
+        assert_eq!((all.len(), none.len()), (7 * 3 + 13 * 5, 0));
+        for one_of in [2, 3] {
+            let mut turns: Vec<(usize, usize)> = (0..one_of).flat_map(|first| of(one_of, first).0).collect();
+            turns.sort_unstable();
+            assert_eq!(turns, all);
+            for first in 0..one_of {
+                let (taken, left_out) = of(one_of, first);
+                assert_eq!(taken.len() + left_out.len(), all.len());
+                assert!((0..20).all(|program| taken.iter().any(|of| of.0 == program)), "{one_of}, {first}");
+            }
+        }
+    }
 
     #[test]
     fn the_harness_is_read_also_where_kernels_print_between_its_lines() {

@@ -9,6 +9,7 @@ use opencl_sys::{CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY, CL_OUT
 use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::context::InContext;
 use crate::cl::objects::device::Device;
+use crate::cl::objects::guarded::THREES;
 use crate::cl::objects::kept_programs::{KeptPrograms, MadeProgram};
 use crate::cl::objects::kernel::Kernel;
 use crate::cl::objects::program::Program;
@@ -17,7 +18,7 @@ use crate::cl::objects::program_source::{NotRewritten, ProgramSource};
 use crate::error::{Error, ProgramError};
 use crate::opencl_c::fused::{FusedKernel, Unit, Way, each_item, fused, name};
 use crate::opencl_c::options::Options;
-use crate::opencl_c::source::{KernelText, NotItem, ParamKind, ParamText};
+use crate::opencl_c::source::{KernelText, NotItem, ParamText};
 use crate::quirks;
 
 /// Why a launch is not fused.
@@ -29,8 +30,8 @@ pub(crate) enum NotFused {
     Rounds(&'static str),
     /// The driver does not survive some fused kernels with functions that ask for ids.
     Function(String),
-    /// The driver loses arguments of this type on their way to functions.
-    Vector(String),
+    /// The driver loses vectors of three components on their way to functions.
+    Threes,
     /// The driver's compiler takes too long with barriers in a fused kernel.
     Waits,
     /// The driver's compiler leaves out what work-items do before a loop.
@@ -53,9 +54,7 @@ impl fmt::Display for NotFused {
                 f,
                 "function `{name}`, which it calls, asks for ids, and the driver crashes on some fused kernels with such functions"
             ),
-            Self::Vector(name) => {
-                write!(f, "an argument is a `{name}`, and the driver does not pass vectors of three components to functions rightly")
-            }
+            Self::Threes => f.write_str(THREES),
             Self::Waits => f.write_str(
                 "its work-items wait for each other, or share local memory, which takes the driver's compiler minutes",
             ),
@@ -152,20 +151,15 @@ impl Kernel {
         if let Some(name) = helpers.keys().next().filter(|_| !quirks::writes_functions_again(device.caps())) {
             return Err(NotFused::Function((*name).to_owned()));
         }
-        let mut params = helpers.values().flat_map(|helper| helper.each()).chain(text.each());
-        let is_lost =
-            |param: &&ParamText| param.kind == ParamKind::Value && of.source.may_be_of_three(&param.type_text);
-        if quirks::loses_vectors_of_three(device.caps())
-            && let Some(param) = params.find(is_lost)
-        {
-            return Err(NotFused::Vector(param.type_text.clone()));
-        }
         let counts = helpers.values().map(|helper| helper.each().len());
         let count = counts.fold(text.each().len() + text.locals().len(), usize::max);
         if quirks::most_arguments_of_functions(device.caps()).is_some_and(|most| count > most) {
             return Err(NotFused::Arguments(count));
         }
         let effects = of.source.effects(self.name());
+        if effects.may_pass_threes && quirks::loses_vectors_of_three(device.caps()) {
+            return Err(NotFused::Threes);
+        }
         let (may_see_groups, is_group) = (effects.may_see_groups, effects.may_wait);
         let may_lose_stores = effects.may_loop && quirks::leaves_out_what_is_before_loops(device.caps());
         let is_own = !is_group && !may_lose_stores;

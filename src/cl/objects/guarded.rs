@@ -31,6 +31,8 @@ pub(crate) enum NotGuarded {
     Unreadable(Unreadable),
     /// The driver compiles calls of kernels with barriers wrongly.
     Waits,
+    /// The driver loses vectors of three components on their way to functions.
+    Threes,
     /// The driver's compiler does not survive calls of functions with so many parameters.
     Arguments(usize),
     /// The driver refused something that a guard needs, or says something else about the kernel with a guard.
@@ -38,6 +40,8 @@ pub(crate) enum NotGuarded {
     /// The compiler does not build the twin.
     NotBuilt,
 }
+
+pub(super) const THREES: &str = "it or a function that it calls may take or return a vector of three components, and the driver does not pass these rightly";
 
 impl fmt::Display for NotGuarded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -47,6 +51,7 @@ impl fmt::Display for NotGuarded {
             Self::Waits => {
                 f.write_str("it has barriers or local memory, and the driver compiles calls of such kernels wrongly")
             }
+            Self::Threes => f.write_str(THREES),
             Self::Arguments(count) => {
                 write!(f, "the driver's compiler crashes on calls of functions with its {count} arguments")
             }
@@ -119,6 +124,9 @@ impl Kernel {
         let known = known.as_ref().map_err(Clone::clone)?;
         if known.effects.may_wait && !quirks::calls_barriers_under_conditions(device.caps()) {
             return Err(NotGuarded::Waits);
+        }
+        if known.effects.may_pass_threes && quirks::loses_vectors_of_three(device.caps()) {
+            return Err(NotGuarded::Threes);
         }
         let twin = match known.kernel.get() {
             Some(twin) => twin.clone(),

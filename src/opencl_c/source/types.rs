@@ -20,31 +20,9 @@ impl Source {
         let is_plain = |word: &str| (is_type(word) || PLAIN.contains(&word)) && !self.macros.contains(word);
         type_text.split_whitespace().all(is_plain)
     }
-
-    /// Returns whether values of a type may be vectors of three components.
-    pub(crate) fn may_be_of_three(&self, type_text: &str) -> bool {
-        let mut words = type_text.split_whitespace();
-        if self.is_plain(type_text) {
-            words.any(makes_three)
-        } else {
-            self.names_threes && !words.any(|word| word == "struct")
-        }
-    }
-}
-
-/// Whether a word may make a type a vector of three components.
-fn makes_three(word: &str) -> bool {
-    (is_type(word) && word.ends_with('3')) || word.contains("vector_size") || word.contains("vector_type")
 }
 
 impl Reader<'_> {
-    /// Returns whether there are vectors of three components, also where a macro has them that nothing uses.
-    pub(super) fn names_threes(&self, tokens: &[Token]) -> bool {
-        let in_macro = |piece: &Piece| matches!(piece, Piece::Word(word) if makes_three(word));
-        self.macros.values().any(|of| of.body.iter().any(in_macro))
-            || tokens.iter().filter_map(|token| self.word(token)).any(makes_three)
-    }
-
     /// Returns whether pointers may have other types than parameters: by a cast, a name for a type of pointers, `void`, or a union. A
     /// macro counts as if it were used.
     pub(super) fn hides_types(&self, tokens: &[Token]) -> bool {

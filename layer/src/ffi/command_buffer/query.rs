@@ -351,16 +351,6 @@ pub(super) unsafe fn value(context: usize, kind: Kind, size: usize, value: *cons
     ensure(facts.context == context, CL_INVALID_CONTEXT)
 }
 
-/// Checks that memory is of a context.
-///
-/// # Safety
-/// A live memory object.
-pub(super) unsafe fn belongs(context: usize, object: cl_mem) -> Checked {
-    // SAFETY: the caller's promise.
-    let (_, facts) = unsafe { memory(object) }?;
-    ensure(facts.context == context, CL_INVALID_CONTEXT)
-}
-
 /// Checks a list of events: rules of `clEnqueue...`. One that has failed before is not given to drivers: some run what waits for it.
 ///
 /// # Safety

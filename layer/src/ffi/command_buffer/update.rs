@@ -128,7 +128,8 @@ unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch
             query::value(buffer.facts.context(), kind, arg_size, arg_value)?;
             let value = kernels::value(arg_size, arg_value);
             if let (Kind::Object, Value::Object(Kept::Memory(memory))) = (kind, &value) {
-                query::belongs(buffer.facts.context(), memory.raw())?;
+                // It is held by `value`.
+                query::is_of(memory.raw(), buffer.facts.context())?;
             }
             let status = calls::clSetKernelArg(kernel.raw(), arg_index, arg_size, arg_value);
             ensure(status == CL_SUCCESS, status)?;

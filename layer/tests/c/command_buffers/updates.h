@@ -429,7 +429,8 @@ static void types_that_are_not_told(void) {
     if (!can_change(ARGUMENTS)) return;
     reset();
     const char *source = "typedef struct { uint by; ushort more[3]; } three; "
-                         "kernel void sum(global uint *a, uint by, three more) { a[get_global_id(0)] = by + more.by + more.more[2]; }";
+                         "kernel void sum(global uint *a, uint by, three more, ulong big, global uint *none) "
+                         "{ a[get_global_id(0)] = by + more.by + more.more[2] + (uint)(big >> 40) + (none ? 5000 : 0); }";
     struct three { cl_uint by; cl_ushort more[3]; } more = {10, {0, 0, 100}}, other = {20, {0, 0, 200}};
     cl_int status;
     cl_program program = clCreateProgramWithSource(here.context, 1, &source, NULL, &status);
@@ -440,6 +441,9 @@ static void types_that_are_not_told(void) {
     set_memory(sum, 0, here.b);
     set_number(sum, 1, 1);
     OK(clSetKernelArg(sum, 2, sizeof more, &more));
+    cl_ulong big = 1000ull << 40, bigger = 2000ull << 40;
+    OK(clSetKernelArg(sum, 3, sizeof big, &big));
+    OK(clSetKernelArg(sum, 4, sizeof(cl_mem), NULL));
     command_buffer buffer = new_buffer(here.plain, MUTABLE);
     mutable_command command = changeable(buffer, sum, ARGUMENTS);
     OK(f.finalize(buffer));
@@ -462,12 +466,22 @@ static void types_that_are_not_told(void) {
         EITHER(change(buffer, &config, 1), bad[k].one, bad[k].other);
     }
     run_on(here.plain, buffer);
-    ALL(here.b, 111);
+    ALL(here.b, 1111);
     struct dispatch_config config = {.command = command, .num_args = 2, .arg_list = good};
     OK(change(buffer, &config, 1));
     OK(change_memory(buffer, command, 0, here.c));
     run_on(here.plain, buffer);
-    ALL(here.c, 222);
+    ALL(here.c, 1222);
+    /* Again, and values of eight bytes: a number, memory where there was none, and none again. */
+    struct dispatch_argument eight[3] = {{3, sizeof bigger, &bigger}, {4, sizeof here.a, &here.a}, {1, sizeof two, &two}};
+    config = (struct dispatch_config){.command = command, .num_args = 3, .arg_list = eight};
+    OK(change(buffer, &config, 1));
+    run_on(here.plain, buffer);
+    ALL(here.c, 7222);
+    eight[1] = (struct dispatch_argument){4, sizeof(cl_mem), NULL};
+    OK(change(buffer, &config, 1));
+    run_on(here.plain, buffer);
+    ALL(here.c, 2222);
     OK(f.release(buffer));
     OK(clReleaseKernel(sum));
     OK(clReleaseProgram(program));
