@@ -204,9 +204,10 @@ fn an_executable_may_go_while_its_submissions_are_timed() {
     tell.wait_until_gone();
 }
 
-/// Returns a folder for this test.
+/// Returns a folder for this test: other runs of the program have others at the same time.
 fn folder(name: &str) -> std::path::PathBuf {
-    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tuning-{name}"));
+    let folder =
+        std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tuning-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
     folder

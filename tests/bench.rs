@@ -145,7 +145,7 @@ fn rows_are_judged_by_what_they_are_compared_with() {
 
 #[test]
 fn the_last_rows_of_each_scenario_and_driver_are_kept_and_drawn() {
-    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-kept");
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-kept-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
     let run = |driver: &str, sizes: &[usize], us: u64| {
