@@ -217,20 +217,31 @@ impl Expectations {
         self.skip.iter().filter(move |skip| skip.drivers.iter().any(|name| name == driver))
     }
 
-    /// What was left out and is not listed, and what is listed and was not left out, in each run.
+    /// The names of test programs that are not among these.
+    pub fn names_without_program(&self, programs: &[&str]) -> Vec<String> {
+        let of_skips =
+            self.skip.iter().map(|skip| skip.test.split_once("::").map_or(&*skip.test, |(program, _)| program));
+        let of_lists = self.once.iter().chain(&self.own).chain(&self.long).map(|name| &**name);
+        let mut names: Vec<_> = of_lists.chain(of_skips).filter(|name| !programs.contains(name)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.into_iter().map(str::to_owned).collect()
+    }
+
+    /// What was left out and is not listed, and what is listed and was not left out though its program ran, in each run.
     pub fn differences(&self, outcome: &Outcome) -> Vec<String> {
         let listed: Vec<&Skip> = self.skips(&outcome.driver).collect();
         let is = |skip: &Skip, seen: &crate::outcome::Skipped| skip.test == seen.test && skip.reason == seen.reason;
         let unexpected = outcome.skipped.iter().filter(|seen| !listed.iter().any(|skip| is(skip, seen)));
         let unexpected = unexpected
             .map(|seen| format!("{}{} was left out ({}) and is not listed", seen.test, seen.run, seen.reason));
-        let ran = |skip: &Skip, run: &str| !outcome.skipped.iter().any(|seen| is(skip, seen) && seen.run == run);
-        let missing = outcome.runs.iter().flat_map(|run| listed.iter().map(move |skip| (run, skip)));
-        let left = |run: &str, skip: &Skip| {
-            let program = skip.test.split_once("::").map_or("", |(program, _)| program);
-            outcome.left_out.contains(&(program.to_owned(), run.to_owned()))
-        };
-        let missing = missing.filter(|(run, skip)| !skip.sometimes && !left(run, skip) && ran(skip, run));
+        let took_part = |skip: &Skip, program: &str| skip.test.split_once("::").is_some_and(|(of, _)| of == program);
+        let was_left_out =
+            |skip: &Skip, run: &str| outcome.skipped.iter().any(|seen| is(skip, seen) && seen.run == run);
+        let missing = outcome.ran.iter().flat_map(|(program, run)| {
+            let here = listed.iter().filter(move |skip| took_part(skip, program) && !skip.sometimes);
+            here.filter(move |skip| !was_left_out(skip, run)).map(move |skip| (run, skip))
+        });
         let missing = missing.map(|(run, skip)| format!("{}{run} is listed ({}) and ran", skip.test, skip.reason));
         unexpected.chain(missing).collect()
     }
@@ -265,8 +276,8 @@ mod tests {
                 let [test, reason, run] = [test, "why", run].map(str::to_owned);
                 Skipped { test, reason, run }
             };
-            let (driver, runs) = ("a".to_owned(), vec![String::new(), " with X=1".to_owned()]);
-            Outcome { driver, runs, skipped: tests.iter().map(skipped).collect(), ..Outcome::default() }
+            let ran = ["", " with X=1"].map(|run| ("build".to_owned(), run.to_owned())).into();
+            Outcome { driver: "a".to_owned(), ran, skipped: tests.iter().map(skipped).collect(), ..Outcome::default() }
         };
         let both = [("build::one", ""), ("build::one", " with X=1")];
         assert!(expectations.differences(&seen(&both)).is_empty());
@@ -275,8 +286,11 @@ mod tests {
         let more = [&both[..], &[("build::two", " with X=1")]].concat();
         let more = expectations.differences(&seen(&more));
         assert_eq!(more, ["build::two with X=1 was left out (why) and is not listed"]);
-        let left_out = [("build".to_owned(), " with X=1".to_owned())].into();
-        assert!(expectations.differences(&Outcome { left_out, ..seen(&both[..1]) }).is_empty());
+        // A program that did not run in a run is not looked for there.
+        let ran = [("build", ""), ("other", " with X=1")].map(|(program, run)| (program.to_owned(), run.to_owned()));
+        assert!(expectations.differences(&Outcome { ran: ran.into(), ..seen(&both[..1]) }).is_empty());
+        assert!(expectations.names_without_program(&["build", "other"]).is_empty());
+        assert_eq!(expectations.names_without_program(&["other"]), ["build"]);
         assert!(expectations.chosen(&["c".to_owned()], &[]).is_err());
         assert_eq!(expectations.chosen(&["all".to_owned()], &["a".to_owned()]).unwrap(), ["a"]);
     }

@@ -187,7 +187,7 @@ mod tests {
             passed: 312,
             took: std::time::Duration::from_secs(75),
             skipped: [skipped(""), skipped(" with X=1")].into(),
-            runs: vec![String::new(), " with X=1".to_owned()],
+            ran: ["", " with X=1"].map(|run| ("build".to_owned(), run.to_owned())).into(),
             ..Outcome::default()
         };
         let (lines, good) = told(&outcome, &expectations);

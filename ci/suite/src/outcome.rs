@@ -13,10 +13,8 @@ pub struct Outcome {
     /// What failed once and passed when it ran again, alone.
     pub unsteady: Vec<String>,
     pub skipped: BTreeSet<Skipped>,
-    /// The names of the runs that took place.
-    pub runs: Vec<String>,
-    /// Which programs each of them was to leave out: names of programs and runs.
-    pub left_out: BTreeSet<(String, String)>,
+    /// Which programs ran: their names, and those of the runs.
+    pub ran: BTreeSet<(String, String)>,
     /// What its programs took, one after another.
     pub took: Duration,
     /// What tests tell of themselves in passing.

@@ -44,6 +44,11 @@ pub fn of_drivers(
     binaries: &Binaries,
     share: Share,
 ) -> Result<Vec<Outcome>, Failure> {
+    let programs: Vec<&str> = binaries.tests.iter().map(|(name, _)| &**name).collect();
+    let unknown = expectations.names_without_program(&programs);
+    if !unknown.is_empty() {
+        return Err(format!("tests/drivers.toml names test programs that do not exist: {}", unknown.join(", ")).into());
+    }
     let runs: Vec<Vec<Run>> = drivers.iter().map(|driver| driver.runs()).collect();
     let mut outcomes: Vec<Outcome> =
         drivers.iter().map(|driver| Outcome { driver: driver.name.clone(), ..Outcome::default() }).collect();
@@ -70,14 +75,8 @@ pub fn of_drivers(
         let ((name, _), on): (_, &On<'_>) = (&binaries.tests[program], &ons[on]);
         (on.is_plain || !expectations.runs_once(name)) && (on.driver.own || !expectations.runs_on_own(name))
     };
-    let (taken, left_out) = share.of(binaries.tests.len(), ons.len(), belongs);
-    for (program, on) in left_out {
-        if let Some(outcome) = outcomes.iter_mut().find(|outcome| outcome.driver == ons[on].driver.name) {
-            outcome.left_out.insert((binaries.tests[program].0.clone(), ons[on].run.name()));
-        }
-    }
-    let taken = taken.into_iter().map(|(program, on)| (&ons[on], &binaries.tests[program]));
-    let mut programs: Vec<(&On<'_>, &(String, PathBuf))> = taken.collect();
+    let taken = share.of(binaries.tests.len(), ons.len(), belongs).into_iter();
+    let mut programs: Vec<_> = taken.map(|(program, on)| (&ons[on], &binaries.tests[program])).collect();
     programs.sort_by_key(|(_, (name, _))| !expectations.is_long(name));
     let (next, outcomes, failed) = (AtomicUsize::new(0), Mutex::new(outcomes), Mutex::new(Vec::new()));
     let work = || {
@@ -89,6 +88,7 @@ pub fn of_drivers(
             let mut outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(outcome) = outcomes.iter_mut().find(|outcome| outcome.driver == *driver) else { continue };
             outcome.took += time;
+            outcome.ran.insert((name.clone(), run.clone()));
             match done {
                 Ok((done, Some(again))) => {
                     failed.lock().unwrap_or_else(PoisonError::into_inner).push((*on, name, program, done, again));
@@ -128,22 +128,17 @@ pub struct Share {
     pub first: usize,
 }
 
-/// Programs and runs, by their places.
-type Places = Vec<(usize, usize)>;
-
 impl Share {
     pub const ALL: Self = Self { one_of: NonZeroUsize::MIN, first: 0 };
 
-    /// Returns what runs, and what is left out, of so many programs and runs.
-    fn of(self, programs: usize, runs: usize, belongs: impl Fn(usize, usize) -> bool) -> (Places, Places) {
+    /// Returns which of so many programs runs in which of so many runs.
+    fn of(self, programs: usize, runs: usize, belongs: impl Fn(usize, usize) -> bool) -> Vec<(usize, usize)> {
         let all = (0..programs).flat_map(|program| {
             let its = (0..runs).filter(|run| belongs(program, *run)).collect::<Vec<_>>();
             its.into_iter().enumerate().map(move |(at, run)| (at, (program, run)))
         });
         let is_taken = |(at, (program, _)): &(usize, (usize, usize))| (self.first + program + at) % self.one_of == 0;
-        let (taken, left_out): (Vec<_>, Vec<_>) = all.partition(is_taken);
-        let places = |of: Vec<(usize, (usize, usize))>| of.into_iter().map(|(_, place)| place).collect();
-        (places(taken), places(left_out))
+        all.filter(is_taken).map(|(_, place)| place).collect()
     }
 }
 
@@ -182,7 +177,6 @@ impl On<'_> {
         if self.is_plain {
             outcome.devices = devices;
         }
-        outcome.runs.push(self.run.name());
         Ok(())
     }
 
@@ -372,21 +366,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_all_shares_each_program_is_in_each_run_once_and_in_none_left_out() {
+    fn of_all_shares_each_program_is_in_each_of_its_runs_once_and_in_every_share() {
         // Every third program runs once, in the plain runs: those of two drivers with two runs, and of one with one.
         let belongs = |program: usize, run: usize| !program.is_multiple_of(3) || [0, 2, 4].contains(&run);
         let of = |one_of: usize, first: usize| {
             Share { one_of: NonZeroUsize::new(one_of).unwrap(), first }.of(20, 5, belongs)
         };
-        let (all, none) = Share::ALL.of(20, 5, belongs);
-        assert_eq!((all.len(), none.len()), (7 * 3 + 13 * 5, 0));
+        let all = Share::ALL.of(20, 5, belongs);
+        assert_eq!(all.len(), 7 * 3 + 13 * 5);
         for one_of in [2, 3] {
-            let mut turns: Vec<(usize, usize)> = (0..one_of).flat_map(|first| of(one_of, first).0).collect();
+            let mut turns: Vec<(usize, usize)> = (0..one_of).flat_map(|first| of(one_of, first)).collect();
             turns.sort_unstable();
             assert_eq!(turns, all);
             for first in 0..one_of {
-                let (taken, left_out) = of(one_of, first);
-                assert_eq!(taken.len() + left_out.len(), all.len());
+                let taken = of(one_of, first);
                 assert!((0..20).all(|program| taken.iter().any(|of| of.0 == program)), "{one_of}, {first}");
             }
         }
