@@ -383,7 +383,8 @@ pub use record::{
 pub use report::{
     AllocationReport, Clock, ExcludedPath, FusedForm, FusedReport, FusingState, HostDecided, HostNodeReport,
     LoopReport, MemoryReport, NodeProfile, NodeSum, NotFusedReport, Profile, RanOn, Report, SegmentReport,
-    StrategyReport, SubGraphReport, TitleProfile, Trace, TuningReport, TuningState, UpdateReport, WhyNotFused,
+    StrategyReport, SubGraphReport, TitleProfile, Trace, TuningReport, TuningState, UpdateReport, WhyApart,
+    WhyNotFused,
 };
 
 /// The programs of the README and of the guide, as tests. `tests/documents.rs` checks that every page is here.

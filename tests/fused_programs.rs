@@ -5,7 +5,9 @@ mod common;
 use std::fmt::Write;
 use std::time::Duration;
 
-use clgraph::{Buffer, Executable, Finalize, Fuse, Graph, Kernel, Program, ProgramBuilder, Report, WhyNotFused};
+use clgraph::{
+    Buffer, Executable, Finalize, Fuse, Graph, Kernel, Program, ProgramBuilder, Report, WhyApart, WhyNotFused,
+};
 use common::Bench;
 
 const LONG: Duration = Duration::from_secs(120);
@@ -214,7 +216,15 @@ fn programs_of_other_dialects_stay_apart() {
         let report = field.compare(&graph, &x);
         let nodes: Vec<&[usize]> = report.fused.iter().map(|of| of.nodes.as_slice()).collect();
         assert_eq!(nodes, [&[0, 1][..], &[2, 3], &[5, 6]], "{}\n{report}", other.0);
-        assert!(matches!(report.not_fused[..], [ref of] if of.node == 4 && of.why == WhyNotFused::Alone), "{report}");
+        let ends: Vec<_> = report.fused.iter().map(|of| of.ends).collect();
+        assert_eq!(ends, [Some(WhyApart::Programs), Some(WhyApart::Programs), None], "{report}");
+        let says = "node 4: it is not in one kernel with the launch beside it: their programs cannot be one, or they are too many\n";
+        assert!(report.to_string().contains(says), "{report}");
+        assert!(report.to_string().contains("nodes 0 to 1 (the next launch is apart: their programs"), "{report}");
+        assert!(
+            matches!(report.not_fused[..], [ref of] if of.node == 4 && of.why == WhyNotFused::Apart { why: WhyApart::Programs }),
+            "{report}"
+        );
     }
 }
 

@@ -11,6 +11,7 @@
 //!
 //! What fits, and the fused kernels themselves, are the caller's.
 
+mod apart;
 mod lanes;
 mod open;
 mod together;
@@ -26,6 +27,7 @@ use crate::ir::flows::Flows;
 use crate::ir::{Access, Body, ById, Ir, NodeId, ViewId};
 use crate::lower::elementwise::Uses;
 
+pub(crate) use self::apart::{Apart, Cut};
 #[cfg(test)]
 pub(super) use self::lanes::MOST_LANES;
 use self::open::Open;
@@ -132,6 +134,7 @@ pub(crate) struct Chains {
     /// By flow.
     orders: Vec<Vec<NodeId>>,
     pub(crate) chains: Vec<Chain>,
+    pub(crate) cuts: Vec<Cut>,
 }
 
 /// A graph with fused nodes.
@@ -194,10 +197,10 @@ fn chains_of<'a>(ir: &Ir, (most, is_fixed): (usize, bool), fit: impl Fn(NodeId) 
     let mut by_flow: Vec<Vec<NodeId>> = vec![Vec::new(); flows.count()];
     ir.ids().for_each(|node| by_flow[flows.of(node)].push(node));
     let mut orders = Vec::with_capacity(by_flow.len());
-    let mut chains = Vec::new();
+    let (mut chains, mut cuts) = (Vec::new(), Vec::new());
     // Nodes that share bytes without an edge between them keep their order, which is that of adding.
     if is_fixed && ir.topology.has_backward_edges() {
-        return Chains { orders: by_flow, chains };
+        return Chains { orders: by_flow, chains, cuts };
     }
     let waits = waits_of_the_host(ir, &flows, &by_flow);
     let kinds = |node: NodeId| {
@@ -214,7 +217,7 @@ fn chains_of<'a>(ir: &Ir, (most, is_fixed): (usize, bool), fit: impl Fn(NodeId) 
     for (number, nodes) in by_flow.iter().enumerate() {
         let order = if is_fixed { nodes.clone() } else { order(ir, &flows, number, nodes, kinds) };
         let first = chains.len();
-        divide(ir, (number, most), &order, kinds, &mut chains);
+        divide(ir, (number, most), &order, kinds, (&mut chains, &mut cuts));
         // Nodes that keep their order are in one lane.
         if !is_fixed {
             chains[first..]
@@ -224,7 +227,7 @@ fn chains_of<'a>(ir: &Ir, (most, is_fixed): (usize, bool), fit: impl Fn(NodeId) 
         }
         orders.push(order);
     }
-    Chains { orders, chains }
+    Chains { orders, chains, cuts }
 }
 
 /// What may be in one chain: launches of programs whose texts may be one, in one form, that wait for the same nodes of the host.
@@ -234,6 +237,16 @@ struct Group {
     /// The number of the range, if each work-item does its part on its own.
     each_item: Option<usize>,
     waits: u32,
+}
+
+impl Group {
+    /// Returns why two launches are not in one chain.
+    fn fits(&self, other: &Self) -> Result<(), Apart> {
+        let same = |is_same: bool, why: Apart| if is_same { Ok(()) } else { Err(why) };
+        same(self.waits == other.waits, Apart::Hosts)?;
+        same(self.each_item == other.each_item, Apart::Ranges)?;
+        same(self.program == other.program, Apart::Programs)
+    }
 }
 
 /// What a node can be for a chain.
@@ -385,27 +398,37 @@ fn divide<'a>(
     (number, most): (usize, usize),
     order: &[NodeId],
     kinds: impl Fn(NodeId) -> Kind<'a>,
-    chains: &mut Vec<Chain>,
+    (chains, cuts): (&mut Vec<Chain>, &mut Vec<Cut>),
 ) {
     let mut open: Option<Open> = None;
+    // The last launch of a chain that something else has ended.
+    let mut ended: Option<(NodeId, Group)> = None;
     for (at, node) in order.iter().enumerate() {
         let (group, fit) = match kinds(*node) {
             Kind::Order(waits) if open.as_ref().is_none_or(|open| open.group.waits == waits) => continue,
             Kind::Fits(group, fit) => (group, fit),
             Kind::Order(_) | Kind::Other => {
-                chains.extend(open.take().and_then(|open| open.close(ir, (number, most))));
+                if let Some(open) = open.take() {
+                    ended = open.last().map(|last| (last, open.group));
+                    chains.extend(open.close(ir, (number, most)));
+                }
                 continue;
             }
         };
-        if let Some(open) = &mut open
-            && open.takes(ir, most, at, *node, group, fit)
-        {
-            continue;
+        if let Some(open) = &mut open {
+            match open.takes(ir, most, at, *node, group, fit) {
+                Ok(()) => continue,
+                Err(why) => cuts.extend(open.last().map(|before| Cut { before, behind: *node, why })),
+            }
+        } else if let Some((before, of)) = ended {
+            let why = of.fits(&group).err().unwrap_or(Apart::Between);
+            cuts.push(Cut { before, behind: *node, why });
         }
+        ended = None;
         chains.extend(open.take().and_then(|open| open.close(ir, (number, most))));
         let mut new = Open::new(group, at);
         // One launch alone fits, unless there is no room for its local memory and a fused kernel's own.
-        open = new.takes(ir, most, at, *node, group, fit).then_some(new);
+        open = new.takes(ir, most, at, *node, group, fit).is_ok().then_some(new);
     }
     chains.extend(open.and_then(|open| open.close(ir, (number, most))));
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use expect_test::expect;
 
 use super::elementwise::Uses;
-use super::fuse::{BYTES, Chains, EachItem, Fused, Need, Piece, Pointer, chains, writes_otherwise};
+use super::fuse::{Apart, BYTES, Chains, EachItem, Fused, Need, Piece, Pointer, chains, writes_otherwise};
 use crate::command::{Arg, Command, Control, ControlKind, Elementwise, Grid, Location};
 use crate::ir::{
     Access, Body, ExternalId, Ir, KernelDecl, KernelId, Mode, NodeId, RootId, TaskId, View, ViewId, ViewKind,
@@ -125,6 +125,11 @@ impl Written {
         of.iter().map(|chain| chain.launches.iter().map(|node| node.0).collect()).collect()
     }
 
+    /// Where chains are cut: a launch, and the next one.
+    pub(super) fn cuts(&self, most: usize) -> Vec<(u32, u32, Apart)> {
+        self.chains(most).cuts.iter().map(|cut| (cut.before.0, cut.behind.0, cut.why)).collect()
+    }
+
     fn fused(&self) -> Fused {
         let chains = self.chains(1024);
         let mut ir = self.ir.clone();
@@ -207,7 +212,11 @@ fn launches_are_together_only_if_their_memory_allows_it() {
         let mut together = super::fuse::Together::default();
         let pointer = |to: &u32| Pointer { to: ViewId(*to), is_constant: true, element: Some(0) };
         let pointers = |of: &[u32]| of.iter().map(pointer).collect::<Vec<_>>();
-        nodes.iter().zip(constant).filter(|(node, of)| together.takes(&graph.ir, **node, &pointers(of), None)).count()
+        nodes
+            .iter()
+            .zip(constant)
+            .filter(|(node, of)| together.takes(&graph.ir, **node, &pointers(of), None).is_ok())
+            .count()
     };
     assert_eq!(takes([&[], &[], &[]]), 3);
     assert_eq!(takes([&[0], &[], &[]]), 3, "what a launch does with its own memory is its own affair");
@@ -252,6 +261,7 @@ fn what_has_to_come_between_divides() {
     let d = graph.launch(0, 4, &[read]);
     let e = graph.launch(0, 5, &[d]);
     assert_eq!(graph.launches(1024), [vec![a, b, c], vec![d, e]]);
+    assert_eq!(graph.cuts(1024), [(c, d, Apart::Between)]);
     let Fused { ir, .. } = graph.fused();
     expect![[r#"
         m0: buffer, bytes 0..64 of root 0 (64)
@@ -284,6 +294,7 @@ fn what_waits_for_the_host_stays_apart_from_what_does_not() {
         let mut launches = graph.launches(1024);
         launches.sort_by_key(|chain| std::cmp::Reverse(chain[0]));
         assert_eq!(launches, expected);
+        assert!(graph.cuts(1024).iter().all(|(.., why)| *why == Apart::Hosts) && !graph.cuts(1024).is_empty());
         let Fused { ir, .. } = graph.fused();
         let signals = |node: &NodeId| matches!(ir.command(*node), Command::Event { .. });
         let (signal, task) = (ir.ids().find(signals).unwrap(), NodeId(task));
@@ -310,10 +321,13 @@ fn programs_and_arguments_divide() {
     assert_eq!(graph.launches(1024), [[a, b], [c, d]]);
     let f = graph.launch_of(0, 1, 3, &[e]);
     assert_eq!(graph.launches(1024), [[a, b], [c, d], [e, f]]);
+    assert_eq!(graph.cuts(1024), [(b, c, Apart::Programs), (d, e, Apart::Programs)]);
     // Two launches need two addresses, a number or two, and a size: 8 + 8 + 4 + 4, or 28 bytes. A table is 8 bytes.
     assert_eq!(graph.launches(28), [[a, b], [c, d], [e, f]]);
     assert_eq!(graph.launches(24), [[a, b], [c, d], [e, f]]);
     assert_eq!(graph.launches(23), Vec::<Vec<u32>>::new());
+    let why = graph.cuts(23).into_iter().map(|(.., why)| why).collect::<Vec<_>>();
+    assert_eq!(why, [Apart::Arguments, Apart::Programs, Apart::Arguments, Apart::Programs, Apart::Arguments]);
 }
 
 /// Rule Z8: memory that a compiler takes for constant in one launch is not written by another of its chain.
@@ -328,6 +342,7 @@ fn constant_memory_divides() {
     let d = graph.launch(0, 4, &[c]);
     let e = graph.launch(1, 5, &[d]);
     assert_eq!(graph.launches(1024), [[b, c], [d, e]]);
+    assert_eq!(graph.cuts(1024), [(a, b, Apart::Constant), (c, d, Apart::Constant)]);
 }
 
 /// Fills and copies are bytes, which may be in a chain with any type, and are no chain without a launch.
@@ -393,7 +408,9 @@ fn types_divide() {
         let mut together = super::fuse::Together::default();
         let fits = |(node, to, element): &&(NodeId, u32, Option<u32>)| {
             let pointer = Pointer { to: ViewId(*to), is_constant: false, element: *element };
-            together.takes(&graph.ir, *node, &[pointer], None)
+            let taken = together.takes(&graph.ir, *node, &[pointer], None);
+            assert!(matches!(taken, Ok(()) | Err(Apart::Types)));
+            taken.is_ok()
         };
         launches.iter().filter(fits).count()
     };
@@ -494,6 +511,8 @@ fn work_items_on_their_own_share_no_bytes() {
         let d = other.launch_each(range, uses, &[c]).unwrap();
         let e = other.launch_each(range, uses, &[d]).unwrap();
         assert_eq!(other.launches(1024), [vec![a, b, c], vec![d, e]], "{uses:?}");
+        let why = if range == 2 { Apart::Ranges } else { Apart::Elements };
+        assert_eq!(other.cuts(1024), [(c, d, why)], "{uses:?}");
     }
     // Launches that fit on no account: memory that is written without a promise, or by two arguments of which one has none.
     for uses in [&[(0, W, 0)][..], &[(0, W, 4), (0, A, 0)], &[(0, W, 4), (0, A, 8)], &[(0, W, 4), (1, W, 0)]] {
@@ -562,4 +581,5 @@ fn launches_fit_in_turn_or_on_their_own() {
         graph.launch_each(1, &uses(0), &[]).unwrap();
     }
     assert_eq!(forms(&graph), [(256, true), (256, true), (88, true)]);
+    assert_eq!(graph.cuts(1024), [(255, 256, Apart::Many), (511, 512, Apart::Many)]);
 }

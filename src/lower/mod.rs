@@ -41,7 +41,7 @@ mod unroll;
 pub(crate) use checked::{checked, unchecked};
 pub(crate) use elementwise::Uses;
 pub(crate) use fuse::{
-    BYTES, Chain, Chains, EachItem, Fused, MOST_ROUNDS, Need, Piece, Pointer, Together, Waiting, chains,
+    Apart, BYTES, Chain, Chains, Cut, EachItem, Fused, MOST_ROUNDS, Need, Piece, Pointer, Together, Waiting, chains,
     writes_otherwise,
 };
 pub(crate) use inline::{OWN, Origin, inline, translate};

@@ -13,6 +13,60 @@ pub struct FusedReport {
     /// How many work-items, or work-groups, run side by side, each of them nodes that no edges order with those of the others. 1 for
     /// [`FusedForm::EachItem`].
     pub lanes: usize,
+    /// Why the launch that comes next is not in this kernel. None if none comes that could be in one.
+    pub ends: Option<WhyApart>,
+}
+
+/// Why two launches, one right behind the other, are not in one kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WhyApart {
+    /// Something that is no launch of this kind comes between them: an edge has it so, or the order of adding where that is kept.
+    Between,
+    /// Their programs cannot be one: they have other build options, a name means something else in each, or they are too many.
+    Programs,
+    /// Each work-item does one of them on its own ([`KernelNode::elementwise`](crate::KernelNode::elementwise)), and not the other, or over
+    /// another range.
+    Ranges,
+    /// They wait for different host tasks, events, branches or loops.
+    Hosts,
+    /// The driver does not let a kernel have so many bytes of arguments.
+    Arguments,
+    /// A kernel of which each work-item does its part on its own has 256 launches at most.
+    Many,
+    /// Their work-items wait for each other in work-groups of different sizes.
+    WorkGroups,
+    /// The device has not so much local memory.
+    Local,
+    /// The work-items of one wait for each other, and the other has more work-groups than one does in turn.
+    Rounds,
+    /// One writes memory that the other has as `constant`.
+    Constant,
+    /// They touch the same bytes by different types, which lets a compiler change their order.
+    Types,
+    /// A work-item of one touches bytes that another work-item of the other writes.
+    Elements,
+}
+
+impl fmt::Display for WhyApart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Between => "something that cannot be fused comes between them",
+            Self::Programs => "their programs cannot be one, or they are too many",
+            Self::Ranges => "each work-item does one of them on its own, and not the other, or over another range",
+            Self::Hosts => "they wait for different host tasks, events, branches or loops",
+            Self::Arguments => "together they have too many bytes of arguments",
+            Self::Many => "there are too many launches for work-items that do their parts on their own",
+            Self::WorkGroups => "their work-items wait for each other in work-groups of different sizes",
+            Self::Local => "together they need too much local memory",
+            Self::Rounds => {
+                "the work-items of one wait for each other, and one work-group would do too many of the other in turn"
+            }
+            Self::Constant => "one writes memory that the other has as `constant`",
+            Self::Types => "they touch the same bytes by different types",
+            Self::Elements => "a work-item of one touches bytes that another work-item of the other writes",
+        })
+    }
 }
 
 /// How a fused kernel runs the work-items of its launches.
@@ -39,7 +93,7 @@ impl fmt::Display for FusedForm {
 
 impl fmt::Display for FusedReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { nodes, form, lanes } = self;
+        let Self { nodes, form, lanes, ends: _ } = self;
         write!(f, "{} commands by ", nodes.len())?;
         match form {
             FusedForm::OneItem if *lanes > 1 => write!(f, "{lanes} work-items side by side")?,
@@ -154,8 +208,13 @@ pub enum WhyNotFused {
         /// Why.
         why: String,
     },
-    /// No other launch fits beside it.
+    /// No other launch is right before or behind it that could be in one kernel with it.
     Alone,
+    /// It is not in one kernel with the launch before or behind it.
+    Apart {
+        /// Why.
+        why: WhyApart,
+    },
     /// The driver refused something that its fused form needs.
     Refused {
         /// What it refused.
@@ -191,7 +250,8 @@ impl fmt::Display for WhyNotFused {
                 write!(f, "kernel `{kernel}` reaches memory through pointers in other memory")
             }
             Self::Kernel { kernel, why } => write!(f, "kernel `{kernel}`: {why}"),
-            Self::Alone => f.write_str("no other launch fits beside it"),
+            Self::Alone => f.write_str("no other launch is beside it that could be in one kernel with it"),
+            Self::Apart { why } => write!(f, "it is not in one kernel with the launch beside it: {why}"),
             Self::Refused { error } => write!(f, "its fused form cannot be built: {error}"),
         }
     }

@@ -23,7 +23,7 @@ pub(crate) mod summary;
 pub(crate) mod trace;
 pub(crate) mod tuning;
 
-pub use fused::{FusedForm, FusedReport, FusingState, NotFusedReport, WhyNotFused};
+pub use fused::{FusedForm, FusedReport, FusingState, NotFusedReport, WhyApart, WhyNotFused};
 pub use loops::{HostDecided, LoopReport};
 pub use profile::{Clock, NodeProfile, NodeSum, Profile, RanOn, TitleProfile};
 pub use summary::{

@@ -430,7 +430,11 @@ impl fmt::Display for Report {
             writeln!(f, "fusing     {}", self.fusing)?;
         }
         for of in self.fused.iter().take(SHOWN) {
-            writeln!(f, "fused      {of}")?;
+            write!(f, "fused      {of}")?;
+            match of.ends {
+                Some(why) => writeln!(f, " (the next launch is apart: {why})")?,
+                None => writeln!(f)?,
+            }
         }
         if let Some(rest) = self.fused.get(SHOWN..).filter(|rest| !rest.is_empty()) {
             let launches = rest.iter().map(|of| of.nodes.len()).sum();

@@ -3,6 +3,7 @@
 //! What cannot be fused is no error: it runs as it is, and the report says why.
 
 mod attempt;
+mod cuts;
 mod layout;
 mod programs;
 mod shares;
@@ -36,6 +37,7 @@ use crate::quirks;
 use crate::report::fused::{FusedForm, FusedReport, NotFusedReport, WhyNotFused};
 
 use self::attempt::Attempt;
+use self::cuts::Cuts;
 pub(in crate::exec) use self::layout::{LaidChain, LaidLaunch, Layout, Place};
 use self::programs::Programs;
 pub(in crate::exec) use self::shares::Shares;
@@ -130,7 +132,10 @@ pub(in crate::exec) fn fuse(flat: Flat, how: How<'_>) -> FusedGraph {
     };
     let in_chain: FxHashSet<NodeId> = chains.chains.iter().flat_map(|chain| &chain.launches).copied().collect();
     let alone = fusing.pieces.iter().filter(|(node, piece)| piece.launch && !in_chain.contains(*node));
-    alone.for_each(|(node, _)| say(*node, WhyNotFused::Alone));
+    let cuts = Cuts::of(&chains.cuts);
+    alone.for_each(|(node, _)| {
+        say(*node, cuts.beside(*node).map_or(WhyNotFused::Alone, |why| WhyNotFused::Apart { why }))
+    });
     reports.not_fused.sort_by_key(|report| report.node);
     let form = |chain: &Chain| match fusing.form {
         _ if chain.each_item => FusedForm::EachItem,
@@ -142,7 +147,8 @@ pub(in crate::exec) fn fuse(flat: Flat, how: How<'_>) -> FusedGraph {
         if let Some(built) = built {
             let node = |node: &NodeId| flat.origins.of(*node).node.index();
             let (nodes, lanes) = (chain.launches.iter().map(node).collect(), fusing.lanes(chain));
-            let report = FusedReport { nodes, form: form(chain), lanes };
+            let ends = chain.launches.iter().find_map(|launch| cuts.behind(*launch));
+            let report = FusedReport { nodes, form: form(chain), lanes, ends };
             built.label = format!("fused: {report}").into();
             reports.fused.push(report);
             let (kernel, grid, needs) = (built.kernel.clone(), built.grid, chain.needs.clone());

@@ -501,7 +501,7 @@ fn holds(laid: &LaidChain, main: &Tables) -> Result<Option<Grid>, Unfit> {
         let Command::Kernel { args, grid, .. } = main.ir.command(*node) else {
             let pointers: Vec<Pointer<ViewId>> =
                 Transfer::of(main, *node).iter().flat_map(Transfer::pointers).collect();
-            if !together.takes(&main.ir, *node, &pointers, None) {
+            if together.takes(&main.ir, *node, &pointers, None).is_err() {
                 return Err(Unfit::new(*node, "its memory to what another launch of its fused kernel uses"));
             }
             continue;
@@ -519,7 +519,7 @@ fn holds(laid: &LaidChain, main: &Tables) -> Result<Option<Grid>, Unfit> {
                 "its range, which is not that of the other launches of its fused kernel any more",
             ));
         }
-        if uses.is_some() != laid.each_item || !together.takes(&main.ir, *node, &pointers, uses.as_ref()) {
+        if uses.is_some() != laid.each_item || together.takes(&main.ir, *node, &pointers, uses.as_ref()).is_err() {
             return Err(Unfit::new(*node, "its memory to what another launch of its fused kernel uses"));
         }
     }

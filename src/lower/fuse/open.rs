@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::waits::Waits;
-use super::{Chain, Fit, Group, Need, Together};
+use super::{Apart, Chain, Fit, Group, Need, Together};
 use crate::command::Command;
 use crate::ir::{Ir, NodeId};
 
@@ -66,10 +66,19 @@ impl Open {
     }
 
     /// Adds a launch, if it fits.
-    pub(super) fn takes(&mut self, ir: &Ir, most: usize, at: usize, node: NodeId, group: Group, fit: Fit<'_>) -> bool {
+    pub(super) fn takes(
+        &mut self,
+        ir: &Ir,
+        most: usize,
+        at: usize,
+        node: NodeId,
+        group: Group,
+        fit: Fit<'_>,
+    ) -> Result<(), Apart> {
         let Fit { piece, each_item } = fit;
-        if group != self.group || (each_item.is_some() && self.launches.len() >= MOST_EACH_ITEM) {
-            return false;
+        self.group.fits(&group)?;
+        if each_item.is_some() && self.launches.len() >= MOST_EACH_ITEM {
+            return Err(Apart::Many);
         }
         // Sizes are those of the range, where each work-item is on its own.
         let is_needed = |need: &Need| each_item.is_none() || !matches!(need, Need::Size(_));
@@ -89,12 +98,10 @@ impl Open {
         // Values of work-items that are on their own stay arguments, which compilers know not to change.
         let fits_with_table = others + TABLE <= most && values > TABLE && values <= MOST_TABLED && each_item.is_none();
         if !self.launches.is_empty() && end > most && !fits_with_table {
-            return false;
+            return Err(Apart::Arguments);
         }
-        let Some(local) = self.waits.local_with(ir, node, piece, local) else { return false };
-        if !self.together.takes(ir, node, &piece.pointers, each_item.map(|of| &of.uses)) {
-            return false;
-        }
+        let local = self.waits.local_with(ir, node, piece, local)?;
+        self.together.takes(ir, node, &piece.pointers, each_item.map(|of| &of.uses))?;
         let mut places = Vec::with_capacity(keys.len());
         for key in keys {
             let next = self.needs.len() as u32;
@@ -113,7 +120,12 @@ impl Open {
         self.places.push(places);
         self.launches.push(node);
         self.at.end = at + 1;
-        true
+        Ok(())
+    }
+
+    /// The last launch.
+    pub(super) fn last(&self) -> Option<NodeId> {
+        self.launches.last().copied()
     }
 
     pub(super) fn close(mut self, ir: &Ir, (flow, most): (usize, usize)) -> Option<Chain> {

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::ir::{Ir, NodeId, RootId, ViewId, ViewKind};
 use crate::lower::elementwise::{self, Memory, Space, Uses};
+use crate::lower::fuse::Apart;
 
 /// What a compiler knows of memory that a kernel is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,15 +35,21 @@ pub(crate) struct Together {
 
 impl Together {
     /// Adds a launch, if its memory allows it. `uses` is there if each work-item does it on its own.
-    pub(crate) fn takes(&mut self, ir: &Ir, node: NodeId, pointers: &[Pointer<ViewId>], uses: Option<&Uses>) -> bool {
+    pub(crate) fn takes(
+        &mut self,
+        ir: &Ir,
+        node: NodeId,
+        pointers: &[Pointer<ViewId>],
+        uses: Option<&Uses>,
+    ) -> Result<(), Apart> {
         if !uses.is_none_or(|uses| self.memory.takes(uses)) {
-            return false;
+            return Err(Apart::Elements);
         }
         let writes = ir.accesses(node).iter().filter(|access| access.mode.writes());
         let writes = Roots::of(ir, writes.map(|access| access.view));
         let constant = Roots::of(ir, pointers.iter().filter(|pointer| pointer.is_constant).map(|pointer| pointer.to));
         if self.written.meets(&constant) || self.constant.meets(&writes) {
-            return false;
+            return Err(Apart::Constant);
         }
         // Within a launch, types are the program's affair.
         let typed: Vec<(Space, Typed)> = pointers.iter().map(|pointer| Typed::of(ir, node, pointer)).collect();
@@ -53,7 +60,7 @@ impl Together {
             self.foreign.iter().all(fits) && if one.is_foreign() { all() } else { of(space).iter().all(fits) }
         };
         if !typed.iter().all(fits) {
-            return false;
+            return Err(Apart::Types);
         }
         for (space, one) in typed {
             let known = if one.is_foreign() { &mut self.foreign } else { self.types.entry(space).or_default() };
@@ -64,7 +71,7 @@ impl Together {
         uses.into_iter().for_each(|uses| self.memory.add(uses));
         self.written.extend(writes);
         self.constant.extend(constant);
-        true
+        Ok(())
     }
 }
 

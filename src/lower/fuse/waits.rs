@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::Piece;
+use super::{Apart, Piece};
 use crate::command::Command;
 use crate::ir::{Ir, KernelId, NodeId};
 
@@ -34,19 +34,22 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    /// Returns the bytes of local memory with one more launch, to which `given` bytes are given that no launch before it has; None if it
-    /// does not fit.
-    pub(super) fn local_with(&self, ir: &Ir, node: NodeId, piece: &Piece, given: usize) -> Option<usize> {
+    /// Returns the bytes of local memory with one more launch, to which `given` bytes are given that no launch before it has.
+    pub(super) fn local_with(&self, ir: &Ir, node: NodeId, piece: &Piece, given: usize) -> Result<usize, Apart> {
         let (mut group, mut local) = (self.group, self.local);
         if let (Some(waiting), Command::Kernel { kernel, .. }) = (&piece.waiting, ir.command(node)) {
             let own = if self.kernels.contains(kernel) { 0 } else { waiting.own_local };
             local = local.saturating_add(own).saturating_add(given);
-            if *group.get_or_insert(waiting.group) != waiting.group || local > waiting.most_local {
-                return None;
+            if *group.get_or_insert(waiting.group) != waiting.group {
+                return Err(Apart::WorkGroups);
+            }
+            if local > waiting.most_local {
+                return Err(Apart::Local);
             }
         }
         let items = self.items.max(piece.items);
-        group.is_none_or(|group| items <= MOST_ROUNDS.saturating_mul(group as u64)).then_some(local)
+        let is_small = group.is_none_or(|group| items <= MOST_ROUNDS.saturating_mul(group as u64));
+        if is_small { Ok(local) } else { Err(Apart::Rounds) }
     }
 
     pub(super) fn add(&mut self, ir: &Ir, node: NodeId, piece: &Piece, local: usize) {

@@ -49,7 +49,7 @@ impl Fusing<'_> {
         // In turns each launch comes after itself too.
         let mut together = Together::default();
         let mut again = chain.launches.iter().chain(&chain.launches);
-        let is_one = again.all(|node| together.takes(ir, *node, &self.pieces[node].pointers, None));
+        let is_one = again.all(|node| together.takes(ir, *node, &self.pieces[node].pointers, None).is_ok());
         is_one && !chain.launches.iter().any(writes_otherwise)
     }
 }
