@@ -4,7 +4,10 @@
 
 use std::sync::Arc;
 
-use opencl_sys::{CL_INVALID_ARG_SIZE, CL_INVALID_ARG_VALUE};
+use opencl_sys::{
+    CL_INVALID_ARG_SIZE, CL_INVALID_ARG_VALUE, CL_INVALID_VALUE, CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM,
+    CL_KERNEL_EXEC_INFO_SVM_PTRS, cl_bool, cl_uint,
+};
 
 use super::{Checked, ensure};
 
@@ -20,6 +23,8 @@ pub(crate) enum Kind {
     Value(usize),
     /// A memory object or a sampler, or nothing; or a number that is the handle of one by chance.
     Object,
+    /// As many bytes as a handle: a number, a handle or an address.
+    Word,
     /// It is not known.
     Any,
 }
@@ -50,19 +55,23 @@ impl Kind {
         }
     }
 
-    /// Where the source says nothing: returns what the value tells that the argument has. Eight bytes may be a number or a handle.
+    /// Where the source says nothing: returns what the value tells that the argument has. Eight bytes may be a number or a handle, and
+    /// eight bytes of nothing a work-group's own memory or no buffer.
     pub(crate) fn or_as<O>(self, has: Option<&Value<O>>) -> Self {
-        match (self, has) {
-            (Self::Any, Some(Value::Bytes(bytes))) if bytes.len() != size_of::<usize>() => Self::Value(bytes.len()),
-            (Self::Any, Some(Value::Object(_))) => Self::Object,
-            _ => self,
+        let (Self::Any, Some(has)) = (self, has) else { return self };
+        match has {
+            Value::Bytes(bytes) if bytes.len() != size_of::<usize>() => Self::Value(bytes.len()),
+            Value::Bytes(_) | Value::Pointer(_) | Value::IntelPointer(_) => Self::Word,
+            Value::Object(_) => Self::Object,
+            Value::Nothing(bytes) if *bytes != size_of::<usize>() => Self::Local,
+            Value::Nothing(_) | Value::Missing | Value::Unknown => self,
         }
     }
 
     /// Checks the size of a value, in bytes, and whether there is one.
     pub(crate) fn check(self, size: usize, has_value: bool) -> Checked {
         let (right, needs_value) = match self {
-            Self::Buffer | Self::Object => (size == size_of::<usize>(), false),
+            Self::Buffer | Self::Object | Self::Word => (size == size_of::<usize>(), false),
             Self::Image => (size == size_of::<usize>(), true),
             Self::Local => {
                 ensure(!has_value, CL_INVALID_ARG_VALUE)?;
@@ -74,6 +83,18 @@ impl Kind {
         ensure(right, CL_INVALID_ARG_SIZE)?;
         ensure(has_value || !needs_value, CL_INVALID_ARG_VALUE)
     }
+}
+
+/// Checks what `clSetKernelExecInfo` is given. Names that are not of OpenCL's own are the driver's to know.
+pub(crate) fn exec_info(name: cl_uint, size: usize) -> Checked {
+    /// The names that the Khronos Group has given away end here: `cl.h` has those before.
+    const OF_OTHERS: cl_uint = 0x2000;
+    let is_right = match name {
+        CL_KERNEL_EXEC_INFO_SVM_PTRS => size > 0 && size.is_multiple_of(size_of::<usize>()),
+        CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM => size == size_of::<cl_bool>(),
+        _ => name >= OF_OTHERS,
+    };
+    ensure(is_right, CL_INVALID_VALUE)
 }
 
 /// Returns the bytes of a type of OpenCL C that is built in.
@@ -205,13 +226,19 @@ mod tests {
             (Kind::Local, 100, false),
             (Kind::Value(4), 4, true),
             (Kind::Object, handle, false),
+            (Kind::Word, handle, true),
             (Kind::Any, 7, false),
         ] {
             assert_eq!(kind.check(size, has_value), Ok(()), "{kind:?}");
         }
-        for (kind, size) in
-            [(Kind::Buffer, 4), (Kind::Image, 4), (Kind::Object, 4), (Kind::Value(4), 3), (Kind::Value(4), 8)]
-        {
+        for (kind, size) in [
+            (Kind::Buffer, 4),
+            (Kind::Image, 4),
+            (Kind::Object, 4),
+            (Kind::Word, 16),
+            (Kind::Value(4), 3),
+            (Kind::Value(4), 8),
+        ] {
             assert_eq!(kind.check(size, true), Err(CL_INVALID_ARG_SIZE), "{kind:?}");
         }
         assert_eq!(Kind::Local.check(0, false), Err(CL_INVALID_ARG_SIZE));
@@ -224,12 +251,37 @@ mod tests {
     fn what_an_argument_has_tells_its_kind_where_the_source_does_not() {
         let bytes = |count: usize| Value::<u8>::Bytes(vec![1; count].into());
         assert_eq!(Kind::Any.or_as(Some(&bytes(3))), Kind::Value(3));
-        assert_eq!(Kind::Any.or_as(Some(&bytes(8))), Kind::Any);
+        for word in [bytes(8), Value::Pointer(1), Value::IntelPointer(1)] {
+            assert_eq!(Kind::Any.or_as(Some(&word)), Kind::Word, "{word:?}");
+        }
+        assert_eq!(Kind::Any.or_as(Some(&Value::<u8>::Nothing(64))), Kind::Local);
         assert_eq!(Kind::Any.or_as(Some(&Value::Object(1))), Kind::Object);
-        for none in [Value::<u8>::Missing, Value::Unknown, Value::Nothing(8), Value::Pointer(1)] {
+        for none in [Value::<u8>::Missing, Value::Unknown, Value::Nothing(8)] {
             assert_eq!(Kind::Any.or_as(Some(&none)), Kind::Any, "{none:?}");
         }
         assert_eq!(Kind::Buffer.or_as(Some(&bytes(3))), Kind::Buffer);
+    }
+
+    #[test]
+    fn execution_information_is_checked() {
+        let word = size_of::<usize>();
+        for (name, size) in [
+            (CL_KERNEL_EXEC_INFO_SVM_PTRS, word),
+            (CL_KERNEL_EXEC_INFO_SVM_PTRS, 3 * word),
+            (CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM, 4),
+            // Intel's, for indirect access to memory of the host.
+            (0x4200, 4),
+        ] {
+            assert_eq!(exec_info(name, size), Ok(()), "{name:#x}");
+        }
+        for (name, size) in [
+            (CL_KERNEL_EXEC_INFO_SVM_PTRS, 0),
+            (CL_KERNEL_EXEC_INFO_SVM_PTRS, 3),
+            (CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM, 8),
+            (0x11B5, 4),
+        ] {
+            assert_eq!(exec_info(name, size), Err(CL_INVALID_VALUE), "{name:#x}");
+        }
     }
 
     #[test]

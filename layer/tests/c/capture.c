@@ -365,6 +365,17 @@ static void wrong(void) {
     SPOILS("clEnqueueMapBuffer",
            clEnqueueMapBuffer(queue, memory, CL_FALSE, CL_MAP_READ, 0, 4, 0, NULL, NULL, &status) == NULL ? status : 0, no);
     SPOILS("clEnqueueNativeKernel", clEnqueueNativeKernel(queue, NULL, NULL, 0, 0, NULL, NULL, 0, NULL, NULL), no);
+    SPOILS("clEnqueueUnmapMemObject", clEnqueueUnmapMemObject(queue, memory, values, 0, NULL, NULL), no);
+    size_t none[3] = {0}, bytes[3] = {4, 1, 1};
+    SPOILS("clEnqueueReadBufferRect",
+           clEnqueueReadBufferRect(queue, memory, CL_TRUE, none, none, bytes, 0, 0, 0, 0, values, 0, NULL, NULL), no);
+    SPOILS("clEnqueueWriteBufferRect",
+           clEnqueueWriteBufferRect(queue, memory, CL_TRUE, none, none, bytes, 0, 0, 0, 0, values, 0, NULL, NULL), no);
+    void *addresses[1] = {values};
+    SPOILS("clEnqueueSVMMemcpy", clEnqueueSVMMemcpy(queue, CL_TRUE, values, values + 1, 4, 0, NULL, NULL), no);
+    SPOILS("clEnqueueSVMMap", clEnqueueSVMMap(queue, CL_FALSE, CL_MAP_READ, values, 4, 0, NULL, NULL), no);
+    SPOILS("clEnqueueSVMUnmap", clEnqueueSVMUnmap(queue, values, 0, NULL, NULL), no);
+    SPOILS("clEnqueueSVMFree", clEnqueueSVMFree(queue, 1, addresses, NULL, NULL, 0, NULL, NULL), no);
     SPOILS("clEnqueueCommandBufferKHR", enqueue(0, NULL, buffer, 0, NULL, NULL), no);
     cl_event ordinary;
     OK(clEnqueueMarkerWithWaitList(other, 0, NULL, &ordinary));

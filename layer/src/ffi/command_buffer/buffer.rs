@@ -14,8 +14,8 @@ use opencl_sys::{
     cl_mutable_command_khr, cl_uint, cl_ulong,
 };
 
+use super::alone::Alone;
 use super::command::{Command, Pattern};
-use super::enqueue::Alone;
 use super::owned::Queue;
 use super::prepared::{self, Kernels, Prepared};
 use super::{calls, enter, extensions, hold, kernels, make, query};

@@ -11,10 +11,10 @@ use opencl_sys::{
     cl_kernel, cl_map_flags, cl_mem, cl_mem_migration_flags, cl_uint,
 };
 
+use super::alone::Alone;
 use super::buffer::Buffer;
 use super::capture::{self, Waiting, Waits};
 use super::command::Command;
-use super::enqueue::Alone;
 use super::make::{self, Arguments};
 use crate::command_buffer::Checked;
 use crate::ffi::targets::next;

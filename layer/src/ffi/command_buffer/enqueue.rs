@@ -1,17 +1,15 @@
 //! Running a command buffer: its commands are enqueued, with events where the queue does not order them.
 #![allow(unsafe_code)]
 
-use std::cell::Cell;
 use std::ptr;
 use std::slice;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use opencl_sys::{
     CL_INVALID_CONTEXT, CL_INVALID_DEVICE, CL_INVALID_VALUE, CL_OUT_OF_RESOURCES, CL_SUCCESS, cl_command_buffer_khr,
     cl_command_queue, cl_event, cl_int, cl_uint,
 };
 
+use super::alone::Alone;
 use super::buffer::{Buffer, QueueFacts, Recorded};
 use super::capture::Waits;
 use super::command::Command;
@@ -252,52 +250,6 @@ impl Gate {
         match &self.0 {
             Some(event) => event.as_list(),
             None => given,
-        }
-    }
-}
-
-/// No other thread enqueues to the same queue meanwhile: a command buffer is one command, and nothing comes between its own. A
-/// program's function that a driver calls meanwhile may come back here: it does not wait for itself.
-pub(super) struct Alone(#[allow(dead_code)] Option<MutexGuard<'static, ()>>);
-
-/// The program has made a command buffer.
-static IN_USE: AtomicBool = AtomicBool::new(false);
-
-thread_local! {
-    static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
-}
-
-impl Alone {
-    /// From now on single commands are enqueued alone, too.
-    pub(super) fn begin() {
-        IN_USE.store(true, Ordering::Release);
-    }
-
-    /// Whether the program has made a command buffer, or has begun a capture, which makes one.
-    pub(super) fn is_needed() -> bool {
-        IN_USE.load(Ordering::Acquire)
-    }
-
-    /// For a single command, in a program that has command buffers. What `waits` for its end is let through: it could wait for what
-    /// another thread has still to enqueue.
-    pub(super) fn unless(waits: bool, queue: cl_command_queue) -> Option<Self> {
-        (Self::is_needed() && !waits).then(|| Self::on(queue))
-    }
-
-    fn on(queue: cl_command_queue) -> Self {
-        static LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
-        if IS_INSIDE.try_with(|inside| inside.replace(true)).unwrap_or(true) {
-            return Self(None);
-        }
-        let lock = &LOCKS[(queue.addr() >> 4) % LOCKS.len()];
-        Self(Some(lock.lock().unwrap_or_else(PoisonError::into_inner)))
-    }
-}
-
-impl Drop for Alone {
-    fn drop(&mut self) {
-        if self.0.is_some() {
-            let _ = IS_INSIDE.try_with(|inside| inside.set(false));
         }
     }
 }

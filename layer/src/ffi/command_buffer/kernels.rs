@@ -101,10 +101,15 @@ pub(super) fn begin() {
     let _ = STATE.compare_exchange(OFF, ON, Ordering::AcqRel, Ordering::Relaxed);
 }
 
-/// An object that arguments can be was made when nothing was looked at.
+/// An object that arguments can be was made when nothing was looked at, or may be made where nothing looks.
 static MADE_BEFORE: AtomicBool = AtomicBool::new(false);
 
-/// Whether eight bytes that are no object's handle may be one all the same: of an object that was made before anything was looked at.
+/// The program gets a driver's function that makes objects, perhaps some that arguments can be.
+pub(super) fn make_elsewhere() {
+    MADE_BEFORE.store(true, Ordering::Relaxed);
+}
+
+/// Whether eight bytes that are no object's handle may be one all the same: of an object that was not seen to be made.
 pub(super) fn may_not_know(bytes: &[u8]) -> bool {
     MADE_BEFORE.load(Ordering::Relaxed) && bytes.iter().any(|byte| *byte != 0)
 }
@@ -486,6 +491,14 @@ makes_objects! {
     147 clCreateImageWithProperties(
         context: cl_context, list: *const cl_ulong, flags: cl_ulong, format: *const c_void, form: *const c_void,
         host: *mut c_void
+    ) false;
+    66 clCreateFromGLBuffer(context: cl_context, flags: cl_ulong, name: cl_uint) false;
+    67 clCreateFromGLTexture2D(context: cl_context, flags: cl_ulong, target: cl_uint, level: cl_int, name: cl_uint) false;
+    68 clCreateFromGLTexture3D(context: cl_context, flags: cl_ulong, target: cl_uint, level: cl_int, name: cl_uint) false;
+    69 clCreateFromGLRenderbuffer(context: cl_context, flags: cl_ulong, name: cl_uint) false;
+    108 clCreateFromGLTexture(context: cl_context, flags: cl_ulong, target: cl_uint, level: cl_int, name: cl_uint) false;
+    119 clCreateFromEGLImageKHR(
+        context: cl_context, display: *mut c_void, image: *mut c_void, flags: cl_ulong, list: *const isize
     ) false;
     22 clCreateSampler(context: cl_context, normalized: cl_uint, addressing: cl_uint, filter: cl_uint) true;
     133 clCreateSamplerWithProperties(context: cl_context, list: *const cl_ulong) true;

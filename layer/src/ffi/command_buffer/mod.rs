@@ -5,6 +5,7 @@
 //! a driver is called; here are the calls.
 //!
 //! - [`buffer`]: command buffers. [`record`] adds commands to them, [`enqueue`] runs them, [`update`] changes them.
+//! - [`alone`]: nothing comes between the commands of one that runs.
 //! - [`hold`]: what holds back a long command buffer until all of it is enqueued.
 //! - [`make`]: commands of what programs give. [`command`]: what a command is, and the call that enqueues it.
 //! - [`capture`]: a queue whose commands become those of a command buffer. [`captured`]: the calls that this concerns.
@@ -22,6 +23,7 @@
 //! - **K (kernels)**: a command has a kernel object of its own, whose arguments are set before another thread can see it, and never
 //!   again. An update makes a new one. So submissions need no lock, and keep what they were enqueued with.
 
+mod alone;
 mod buffer;
 mod calls;
 mod capture;

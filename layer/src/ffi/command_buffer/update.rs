@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use opencl_sys::{
-    CL_INVALID_ARG_INDEX, CL_INVALID_MUTABLE_COMMAND_KHR, CL_INVALID_OPERATION, CL_INVALID_VALUE,
+    CL_INVALID_ARG_INDEX, CL_INVALID_ARG_SIZE, CL_INVALID_MUTABLE_COMMAND_KHR, CL_INVALID_OPERATION, CL_INVALID_VALUE,
     CL_MUTABLE_COMMAND_COMMAND_BUFFER_KHR, CL_MUTABLE_COMMAND_COMMAND_QUEUE_KHR, CL_MUTABLE_COMMAND_COMMAND_TYPE_KHR,
     CL_MUTABLE_COMMAND_PROPERTIES_ARRAY_KHR, CL_MUTABLE_DISPATCH_ARGUMENTS_KHR, CL_MUTABLE_DISPATCH_DIMENSIONS_KHR,
     CL_MUTABLE_DISPATCH_EXEC_INFO_KHR, CL_MUTABLE_DISPATCH_GLOBAL_OFFSET_KHR, CL_MUTABLE_DISPATCH_GLOBAL_SIZE_KHR,
@@ -22,7 +22,7 @@ use super::kernels::Kept;
 use super::make::places;
 use super::prepared::{Prepared, clone};
 use super::{calls, enter, kernels, query};
-use crate::command_buffer::arguments::{Kind, Value};
+use crate::command_buffer::arguments::{self, Kind, Value};
 use crate::command_buffer::launch::Change;
 use crate::command_buffer::{Checked, ensure};
 
@@ -126,14 +126,18 @@ unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch
                 config.arg_list.add(at).read_unaligned();
             let kind = kind_of(arg_index)?.or_as(old.values.list().get(arg_index as usize));
             query::value(buffer.facts.context(), kind, arg_size, arg_value)?;
-            let value = kernels::value(arg_size, arg_value);
-            if let (Kind::Object, Value::Object(Kept::Memory(memory))) = (kind, &value) {
-                // It is held by `value`.
+            // What may have any size is read if the driver takes it; not every driver looks.
+            let is_small = arg_value.is_null() || arg_size <= buffer.device.argument_bytes;
+            ensure(kind != Kind::Any || is_small, CL_INVALID_ARG_SIZE)?;
+            let value = || kernels::value(arg_size, arg_value);
+            let known = (kind != Kind::Any).then(value);
+            if let (Kind::Object, Some(Value::Object(Kept::Memory(memory)))) = (kind, &known) {
+                // It is held by `known`.
                 query::is_of(memory.raw(), buffer.facts.context())?;
             }
             let status = calls::clSetKernelArg(kernel.raw(), arg_index, arg_size, arg_value);
             ensure(status == CL_SUCCESS, status)?;
-            values.set(arg_index, value);
+            values.set(arg_index, known.unwrap_or_else(value));
         }
         for at in 0..config.num_svm_args as usize {
             let cl_mutable_dispatch_arg_khr { arg_index, arg_value, .. } = config.arg_svm_list.add(at).read_unaligned();
@@ -146,6 +150,7 @@ unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch
             let cl_mutable_dispatch_exec_info_khr { param_name, param_value_size, param_value } =
                 config.exec_info_list.add(at).read_unaligned();
             ensure(!param_value.is_null(), CL_INVALID_VALUE)?;
+            arguments::exec_info(param_name, param_value_size)?;
             let status = calls::clSetKernelExecInfo(kernel.raw(), param_name, param_value_size, param_value);
             ensure(status == CL_SUCCESS, status)?;
             has_exec_info = true;

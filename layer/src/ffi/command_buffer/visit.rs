@@ -10,10 +10,10 @@ use opencl_sys::{
     cl_kernel, cl_mem, cl_uint, cl_ulong,
 };
 
+use super::alone::Alone;
 use super::buffer::{self, Buffer, QueueFacts};
 use super::capture::{self, Waits};
 use super::command::Command;
-use super::enqueue::Alone;
 use super::kernels::{self, Kept};
 use super::owned::Memory;
 use super::prepared::Prepared;

@@ -356,7 +356,9 @@ static void errors_of_update(void) {
     struct dispatch_argument bad_index = {2, 4, &two}, bad_size = {1, 3, &two}, bad_memory_size = {0, 4, &here.a},
                              of_there = {0, sizeof foreign, &foreign}, an_image = {0, sizeof image, &image};
     struct dispatch_argument svm_index = {2, 0, here.svm};
-    struct dispatch_exec_info no_value = {CL_KERNEL_EXEC_INFO_SVM_PTRS, sizeof(void *), NULL};
+    struct dispatch_exec_info no_value = {CL_KERNEL_EXEC_INFO_SVM_PTRS, sizeof(void *), NULL},
+                              of_three_bytes = {CL_KERNEL_EXEC_INFO_SVM_PTRS, 3, &here.svm},
+                              of_no_name = {CL_KERNEL_EXEC_INFO_SVM_PTRS - 1, sizeof(void *), &here.svm};
 #define ARGUMENT(argument) {.command = command, .num_args = 1, .arg_list = &argument}
     struct { const char *what; cl_int one, other; struct dispatch_config config; } bad[] = {
         {"a command of another buffer", INVALID_MUTABLE_COMMAND, INVALID_MUTABLE_COMMAND, {.command = elsewhere}},
@@ -390,8 +392,12 @@ static void errors_of_update(void) {
          {.command = command, .num_svm_args = 1, .arg_svm_list = &svm_index}},
         {"an info without value", CL_INVALID_VALUE, CL_INVALID_VALUE,
          {.command = command, .num_exec_infos = 1, .exec_info_list = &no_value}},
+        {"an info of three bytes", CL_INVALID_VALUE, CL_INVALID_VALUE,
+         {.command = command, .num_exec_infos = 1, .exec_info_list = &of_three_bytes}},
+        {"an info of no name", CL_INVALID_VALUE, CL_INVALID_VALUE,
+         {.command = command, .num_exec_infos = 1, .exec_info_list = &of_no_name}},
     };
-    size_t last = sizeof bad / sizeof *bad - (has_svm ? 0 : 2);
+    size_t last = sizeof bad / sizeof *bad - (has_svm ? 0 : 4);
     for (size_t k = 0; k < last; k++) {
         if (bad[k].config.arg_list == &an_image && !has_images) continue;
         int before = wrong;
@@ -429,8 +435,9 @@ static void types_that_are_not_told(void) {
     if (!can_change(ARGUMENTS)) return;
     reset();
     const char *source = "typedef struct { uint by; ushort more[3]; } three; "
-                         "kernel void sum(global uint *a, uint by, three more, ulong big, global uint *none) "
-                         "{ a[get_global_id(0)] = by + more.by + more.more[2] + (uint)(big >> 40) + (none ? 5000 : 0); }";
+                         "typedef struct { uint one, other; } pair; "
+                         "kernel void sum(global uint *a, uint by, three more, ulong big, global uint *none, pair both) "
+                         "{ a[get_global_id(0)] = by + more.by + more.more[2] + (uint)(big >> 40) + (none ? 5000 : 0) + both.other; }";
     struct three { cl_uint by; cl_ushort more[3]; } more = {10, {0, 0, 100}}, other = {20, {0, 0, 200}};
     cl_int status;
     cl_program program = clCreateProgramWithSource(here.context, 1, &source, NULL, &status);
@@ -444,6 +451,8 @@ static void types_that_are_not_told(void) {
     cl_ulong big = 1000ull << 40, bigger = 2000ull << 40;
     OK(clSetKernelArg(sum, 3, sizeof big, &big));
     OK(clSetKernelArg(sum, 4, sizeof(cl_mem), NULL));
+    cl_uint both[2] = {0, 0};
+    OK(clSetKernelArg(sum, 5, sizeof both, both));
     command_buffer buffer = new_buffer(here.plain, MUTABLE);
     mutable_command command = changeable(buffer, sum, ARGUMENTS);
     OK(f.finalize(buffer));
@@ -458,6 +467,12 @@ static void types_that_are_not_told(void) {
         {CL_INVALID_ARG_SIZE, CL_INVALID_ARG_SIZE, {2, 16, many}},
         {CL_INVALID_ARG_SIZE, CL_INVALID_ARG_SIZE, {0, 4, &here.a}},
         {CL_INVALID_CONTEXT, CL_INVALID_MEM_OBJECT, {0, sizeof foreign, &foreign}},
+        {CL_INVALID_ARG_SIZE, CL_INVALID_ARG_SIZE, {5, 4, both}},
+        /* Nothing of it is read. */
+        {CL_INVALID_ARG_SIZE, CL_INVALID_ARG_SIZE, {3, SIZE_MAX / 2, &bigger}},
+        {CL_INVALID_ARG_SIZE, CL_INVALID_ARG_SIZE, {4, (size_t)1 << 40, &here.a}},
+        {CL_INVALID_ARG_SIZE, CL_INVALID_ARG_SIZE, {5, 1 << 16, both}},
+        {CL_INVALID_ARG_SIZE, CL_INVALID_ARG_SIZE, {5, (size_t)1 << 40, both}},
     };
     struct dispatch_argument good[2] = {{1, sizeof two, &two}, {2, sizeof other, &other}};
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
