@@ -381,7 +381,11 @@ fn the_same_bytes_by_several_types_are_those_of_launches_one_by_one() {
     let cast = "kernel void stir(global uint *x, uint by) { size_t i = get_global_id(0); x[i] = x[i] ^ by; }
         kernel void scale(global uint *x, float by) { global float *y = (global float *)x; size_t i = get_global_id(0);
             y[i] = y[i] * by + 0.5f; }";
-    for (text, small) in [(text, false), (text, true), (cast, false), (cast, true)] {
+    // The same cast, where a star and the end of the type have something between them.
+    let hidden = format!("#define E\n{}", cast.replace("float *)x", "float * E)x"));
+    let cases = [(text, false), (text, true), (cast, false), (cast, true), (&hidden, false), (&hidden, true)];
+    for (text, small) in cases {
+        let is_cast = text != cases[0].0;
         let program = Program::from_source(&bench.queue, text).unwrap();
         let [mix, scale] = ["stir", "scale"].map(|name| program.kernel(name).unwrap());
         let len = if small { 16 } else { LEN };
@@ -392,7 +396,7 @@ fn the_same_bytes_by_several_types_are_those_of_launches_one_by_one() {
             for (at, word) in (1..).zip(order.split(", ").cycle().take(8)) {
                 let node = match word {
                     "mixing" => graph.kernel(&mix).read_write(&x).arg(at << 8),
-                    _ if text == cast => graph.kernel(&scale).read_write(&x).arg(1.0 + at as f32 / 4.0),
+                    _ if is_cast => graph.kernel(&scale).read_write(&x).arg(1.0 + at as f32 / 4.0),
                     _ => graph.kernel(&scale).read_write(&reals).arg(1.0 + at as f32 / 4.0),
                 };
                 // SAFETY: work-items touch their own elements.
@@ -408,8 +412,42 @@ fn the_same_bytes_by_several_types_are_those_of_launches_one_by_one() {
             let (expected, (found, report)) = (run(Fuse::Off).0, run(Fuse::Now));
             assert!(found == expected, "{order}, {len} work-items: {report}");
             if !order.ends_with("mixing, scaling, mixing") {
-                assert_eq!(report.fused.len(), usize::from(order == "mixing" && text != cast), "{report}");
+                assert_eq!(report.fused.len(), usize::from(order == "mixing" && !is_cast), "{report}");
             }
         }
+    }
+}
+
+/// Rules Z1, Z8: launches that a compiler would compute otherwise in one kernel, by what the program lets it do, run one by one.
+#[test]
+fn what_a_compiler_may_join_is_computed_as_launches_one_by_one() {
+    let bench = Bench::new();
+    let start: Vec<f32> = (0..LEN).map(|at| if at % 2 == 0 { 1.0 } else { at as f32 }).collect();
+    let signs = "kernel void f(global float *x) { size_t i = get_global_id(0); x[i] = x[i] - 1.0f; }
+        kernel void g(global float *x) { size_t i = get_global_id(0); x[i] = -x[i]; }";
+    // A call of a `const` function is taken for one before it, although memory has changed between them.
+    let looks = "__attribute__((const, noinline)) float look(global const float *x, uint i) { return x[i]; }
+        kernel void f(global float *x) { size_t i = get_global_id(0); x[i] = look(x, i) * 2.0f + 1.0f; }
+        kernel void g(global float *x) { size_t i = get_global_id(0); x[i] = look(x, i) * 0.5f + 1.0f; }";
+    let says = [(signs, "-cl-no-signed-zeros", "-cl-no-signed-zeros"), (looks, "", "attribute `const`")];
+    for (text, options, why) in says {
+        let program = ProgramBuilder::new(&bench.queue).options(options).source(text).unwrap();
+        let kernels = ["f", "g"].map(|name| program.kernel(name).unwrap());
+        let x = Buffer::<f32>::new(&bench.queue, LEN).unwrap();
+        let graph = bench.graph();
+        for at in 0..6 {
+            // SAFETY: work-items touch their own elements.
+            unsafe { graph.kernel(&kernels[at % 2]).read_write(&x).range(LEN).elementwise(0, 4).add() }.unwrap();
+        }
+        let run = |fuse: Fuse| {
+            let executable = graph.finalize(Finalize::new().fuse(fuse)).unwrap();
+            bench.queue.enqueue_write_buffer(&x, 0, &start, &[]).unwrap();
+            executable.submit(&bench.queue).unwrap().wait_for(LONG).unwrap();
+            (bench.content(&x.cast::<u32>().unwrap()), executable.report())
+        };
+        let (expected, (found, report)) = (run(Fuse::Off).0, run(Fuse::Now));
+        assert!(found == expected, "{options}: {report}");
+        let is_said = |of: &clgraph::NotFusedReport| of.why.to_string().contains(why);
+        assert!(report.fused.is_empty() && report.not_fused.iter().all(is_said), "{report}");
     }
 }

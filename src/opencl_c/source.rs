@@ -1,6 +1,7 @@
 //! Reads a source as declarations: which kernels it defines, and what keeps them from being called by another kernel.
 
 mod atomics;
+mod checks;
 mod helpers;
 mod joining;
 mod kernel;
@@ -40,6 +41,8 @@ pub(crate) struct Source {
     naming_ids: BTreeMap<String, String>,
     /// Functions that ask for ids, themselves or by others, and why one cannot be written again.
     helpers: BTreeMap<String, Result<KernelText, NotItem>>,
+    /// Functions with an attribute that lets compilers join, leave out or move calls of them in a way that matters in a fused kernel.
+    attributes: BTreeMap<String, String>,
     hides_types: bool,
     names_types: bool,
     threes: Threes,
@@ -64,6 +67,10 @@ pub(crate) struct Effects {
 #[derive(Clone, Debug)]
 struct Macro {
     takes_arguments: bool,
+    /// Whether there are names for its arguments.
+    has_params: bool,
+    /// Whether one of its definitions has no body.
+    may_be_empty: bool,
     body: Vec<Piece>,
     /// Where in the source it was defined last; None for an option.
     last: Option<usize>,
@@ -158,7 +165,9 @@ impl<'a> Reader<'a> {
 
     /// Reads a macro: `NAME body` or `NAME(parameters) body`.
     fn define(&mut self, name: &str, body: &str, at: Option<usize>) -> Result<(), Unreadable> {
-        let (name, takes_arguments) = name.split_once('(').map_or((name, false), |(name, _)| (name, true));
+        let (name, params) = name.split_once('(').map_or((name, None), |(name, params)| (name, Some(params)));
+        let takes_arguments = params.is_some();
+        let has_params = params.is_some_and(|params| params.contains(is_word) || params.contains('.'));
         check_word(name)?;
         if is_keyword(name) {
             return Err(Unreadable::Keyword(name.to_owned()));
@@ -180,8 +189,11 @@ impl<'a> Reader<'a> {
         };
         let body: Vec<Piece> = pieces.iter().map(piece).collect();
         self.functions.bare.entry(name.to_owned()).or_default().extend(bare(&body));
-        // Expressions and types, but nothing that declares something or changes what is inside of what.
+        // Expressions and types, but nothing that declares something or changes what is inside of what, and no part of an attribute.
         let mut open = Vec::new();
+        if body.first() == Some(&Piece::Mark(b'[')) {
+            return Err(Unreadable::Macro(name.to_owned()));
+        }
         for piece in &body {
             let fits = match piece {
                 Piece::Mark(b'(') => {
@@ -210,9 +222,11 @@ impl<'a> Reader<'a> {
             }
         }
         // What it was before counts too.
-        let known =
-            self.macros.entry(name.to_owned()).or_insert(Macro { takes_arguments, body: Vec::new(), last: None });
+        let new = Macro { takes_arguments, has_params, may_be_empty: false, body: Vec::new(), last: None };
+        let known = self.macros.entry(name.to_owned()).or_insert(new);
         known.takes_arguments |= takes_arguments;
+        known.has_params |= has_params;
+        known.may_be_empty |= body.is_empty();
         known.body.extend(body);
         known.last = at.or(known.last);
         Ok(())
@@ -247,7 +261,7 @@ impl<'a> Reader<'a> {
                     let end = line.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(line.len());
                     let (name, rest) = (&line[..end], line[end..].trim());
                     match name {
-                        "include" | "import" | "include_next" => return Err(Unreadable::Include),
+                        "include" | "import" | "include_next" | "embed" => return Err(Unreadable::Include),
                         "define" => {
                             let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
                             let end = if rest[end..].starts_with('(') {
@@ -281,27 +295,6 @@ impl<'a> Reader<'a> {
         takes.map_or(Ok(()), |(name, _)| Err(Unreadable::Macro(name.clone())))
     }
 
-    /// Checks all words, in functions too.
-    fn words(&self, tokens: &[Token]) -> Result<(), Unreadable> {
-        for (at, token) in tokens.iter().enumerate() {
-            if let Some(word) = self.word(token) {
-                check_word(word)?;
-            }
-            // A block, which may be called by any name.
-            let before = at.checked_sub(1).map(|before| &tokens[before]);
-            let is_operand = before.is_some_and(|before| match before.kind {
-                TokenKind::Word => self.word(before) != Some("return"),
-                TokenKind::Number => true,
-                TokenKind::Mark(mark) => matches!(mark, b')' | b']'),
-                TokenKind::Text | TokenKind::Directive => false,
-            });
-            if token.kind == TokenKind::Mark(b'^') && !is_operand {
-                return Err(Unreadable::Keyword("^".to_owned()));
-            }
-        }
-        Ok(())
-    }
-
     /// Reads the declarations at program scope.
     fn declarations(&mut self, tokens: &[Token]) -> Result<(), Unreadable> {
         let mut at = 0;
@@ -329,8 +322,12 @@ impl<'a> Reader<'a> {
                         (Some(params), Some(name)) if !shape.is_typedef => {
                             self.declares_function(&tokens[begin..at], params.start - begin, name, None);
                             self.prototype(name, &shape, tokens);
+                            self.note_attributes(name, &shape, tokens);
                         }
                         _ => self.declares(&tokens[begin..at], None, false),
+                    }
+                    if shape.is_typedef {
+                        self.functions.types.extend(&shape.words);
                     }
                     self.mark_names(&tokens[begin..at], shape.is_typedef);
                     self.note_structs(&shape);
@@ -500,7 +497,11 @@ impl<'a> Reader<'a> {
             if shape.words.len() == 1 {
                 return Err(Unreadable::Macro(name.to_owned()));
             }
-            if has_type && shape.words.len() == shape.before_params && !is_type(name) {
+            if has_type
+                && shape.words.len() == shape.before_params
+                && !is_type(name)
+                && !self.functions.types.contains(name)
+            {
                 return Ok(());
             }
         }
@@ -547,6 +548,7 @@ impl<'a> Reader<'a> {
             return Err(Unreadable::Macro(name.to_owned()));
         }
         self.note_threes(name, shape, &tokens[params.clone()]);
+        self.note_attributes(name, shape, tokens);
         self.functions.defined.push((name, shape.clone(), params.clone(), body.clone()));
         if !shape.words.iter().any(|word| matches!(*word, "kernel" | "__kernel")) {
             self.found.functions.insert(name.to_owned());

@@ -1,7 +1,7 @@
 //! Sources that are read, and sources that are refused. No driver is needed.
 
 use super::guard::{OWN, guarded};
-use super::source::{Effects, Source};
+use super::source::{Effects, NotItem, Source};
 use super::tokens::{TokenKind, split};
 use super::unreadable::Unreadable;
 use super::words::is_keyword;
@@ -249,6 +249,8 @@ fn types_that_are_hidden_are_seen() {
         "kernel void f(global float *a, global const int *restrict b) { a[0] = a[0] * b[0] * 2; }",
         "float h(global float *p, float x) { return (*p) * x; } kernel void f(global float *a) { a[0] = h(a, 2); }",
         "typedef float real; kernel void f(global real *a) { a[0] = (real)1 * as_int(a[1]); }",
+        "#define N 4\n#define HERE() (get_global_id(0) * N)\nkernel void f(global struct s *restrict a) { a[(2 * N)].x = HERE(); }",
+        "static inline float h(const global float *const restrict p) { return *p; } kernel void f(__global float *a) { a[0] = h(a); }",
         "#define TWICE(x) ((x) * 2)\nvoid h(void) {} kernel void f(global float *a) { global float *b = a + 1; *b = TWICE(*b); }",
     ] {
         assert!(!hides(text), "{text}");
@@ -264,6 +266,22 @@ fn types_that_are_hidden_are_seen() {
         "#define INTS int *\nkernel void f(global float *a) { ((global INTS)a)[0] = 1; }",
         "#define CAST(t, p) ((t)p)\nkernel void f(global float *a) { CAST(global int *, a)[0] = 1; }",
         "#define TO(t, p) ((t *)p)\nkernel void f(global float *a) { TO(global int, a)[0] = 1; }",
+        // What is between a star and the end of a type means nothing.
+        "#define E\nkernel void f(global float *a) { ((global int * E)a)[0] = 1; }",
+        "#define E() \nkernel void f(global float *a) { ((global int * E())a)[0] = 1; }",
+        "#define C const\n#define E C\nkernel void f(global float *a) { b = ((global int * E)a)[0]; }",
+        "kernel void f(global float *a) { ((global int * __const)a)[0] = 1; }",
+        "kernel void f(global float *a) { ((global int * _Nonnull)a)[0] = 1; }",
+        "kernel void f(global float *a) { ((global int * __attribute__((unused)))a)[0] = 1; }",
+        // A macro brings the star, or gets the type.
+        "#define STAR(x) *x\nkernel void f(global float *a) { ((global int STAR())a)[0] = 1; }",
+        "#define P(x) int * x\nkernel void f(global float *a) { ((global P())a)[0] = 1; }",
+        "#define P(x, y) x * y\nkernel void f(global float *a) { ((P(global int, ))a)[0] = 1; }",
+        "#define P(x, y) x * y\n#define E\ntypedef global int T; kernel void f(global float *a) { ((P(T, E))a)[0] = 1; }",
+        "#define P(x, y) x * y\n#define Q P(T, )\ntypedef global int T; kernel void f(global float *a) { ((Q)a)[0] = 1; }",
+        // Without a cast.
+        "kernel void f(global float *a) { global int *b = a; b[0] = 1; }",
+        "void h(global int *b) { b[0] = 1; } kernel void f(global float *a) { h(a); }",
     ] {
         assert!(hides(text), "{text}");
     }
@@ -272,6 +290,74 @@ fn types_that_are_hidden_are_seen() {
     let source = read("kernel void f(const global volatile unsigned int *restrict a, __global  float4*b) {}").unwrap();
     let elements: Vec<String> = source.kernel("f").unwrap().each().iter().map(|param| param.element()).collect();
     assert_eq!(elements, ["unsigned int", "float4"]);
+}
+
+/// Attributes are no words of a type, however they are written.
+#[test]
+fn attributes_in_brackets_are_refused() {
+    let refused = Err(Unreadable::Keyword("[[".to_owned()));
+    for text in [
+        "typedef uint T; [[maybe_unused]] T (count);",
+        "typedef uint T; [ [maybe_unused]] T (count);",
+        "#define A\nkernel void f() { [A[unused]] uint a; }",
+        "#define A B\n#define B\nkernel void f() { [A[unused]] uint a; }",
+        "#define A(x)\nkernel void f() { [A(1)[unused]] uint a; }",
+        "#define G(x) x\nkernel void f() { [G([unused])] uint a; }",
+        "#define G(x, y) y\nkernel void f() { [G(1, [unused])] uint a; }",
+    ] {
+        assert_eq!(read(text).map(|_| ()), refused, "{text}");
+    }
+    assert_eq!(
+        read("#define A [unused]\nkernel void f() { [A] uint a; }").map(|_| ()),
+        Err(Unreadable::Macro("A".to_owned()))
+    );
+    // A name for a type is no name of a function, whatever is before it.
+    assert!(read("typedef uint T; register T (count);").is_err());
+    for text in [
+        "constant int t[3] = {[0] = 1, [2] = 3}; kernel void f(global int *a) { a[t[a[0]]] = t[(a[1])]; }",
+        "#define N 4\n#define LUT lut\nkernel void f(global int *a) { int lut[N]; a[lut[N - 1]] = a[LUT[N]]; }",
+    ] {
+        assert!(read(text).is_ok(), "{text}");
+    }
+}
+
+/// A compiler may take one call of a `const` function for two, in one kernel.
+#[test]
+fn attributes_of_functions_that_are_called_are_known() {
+    let of = |declared: &str| {
+        let text = format!("{declared} kernel void f(global float *a) {{ a[0] = h(a, 1); }}");
+        read(&text).unwrap().item("f").map(|_| ())
+    };
+    let body = "float h(global float *p, uint i) { return p[i]; }";
+    let refused = |word: &str| Err(NotItem::FunctionAttribute("h".to_owned(), word.to_owned()));
+    assert_eq!(of(body), Ok(()));
+    assert_eq!(of(&format!("__attribute__((pure, noinline)) {body}")), Ok(()));
+    assert_eq!(of(&format!("__attribute__((const, noinline)) {body}")), refused("const"));
+    assert_eq!(
+        of(&format!("float h(global float *p, uint i) __attribute__((__const__)); {body}")),
+        refused("__const__")
+    );
+    assert_eq!(of(&format!("#define unused const\n__attribute__((unused)) {body}")), refused("unused"));
+    assert_eq!(of(&format!("#define HOW const\n__attribute__((HOW)) {body}")), refused("HOW"));
+    // Nothing that the kernel calls.
+    assert_eq!(of(&format!("{body} __attribute__((const)) float other(float v) {{ return v; }}")), Ok(()));
+}
+
+#[test]
+fn blocks_are_seen_wherever_they_are() {
+    for body in [
+        "int (^b)(int) = ^(int a) { return a; };",
+        "if (1) ^{ return 1; }();",
+        "if (1) a[0] = 1; else ^(void) { return 1; }();",
+        "a[0] = (int)^int (int v) { return v; };",
+    ] {
+        let text = format!("kernel void f(global int *a) {{ {body} }}");
+        assert_eq!(read(&text).map(|_| ()), Err(Unreadable::Keyword("^".to_owned())), "{body}");
+    }
+    let plain =
+        "kernel void f(global int *a) { if ((a[0]) ^ (a[1])) { a[2] = a[3] ^ 4; } while (a[1] ^ a[2]) { a[1]++; } }";
+    assert!(read(plain).is_ok());
+    assert_eq!(read("#embed </dev/null>\nkernel void f() {}").map(|_| ()), Err(Unreadable::Include));
 }
 
 #[test]

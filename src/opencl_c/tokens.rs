@@ -196,6 +196,30 @@ pub(super) fn plain_directive(text: &str) -> String {
     String::from_utf8_lossy(&plain).into_owned()
 }
 
+/// Returns the parenthesis that the one at this place closes.
+pub(super) fn opening(tokens: &[Token], end: usize) -> Option<usize> {
+    let mut depth = 0;
+    (0..=end).rev().find(|at| {
+        match tokens[*at].kind {
+            TokenKind::Mark(b')') => depth += 1,
+            TokenKind::Mark(b'(') => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    })
+}
+
+/// Whether a circumflex begins a block, `^{ .. }` or `^int (int a) { .. }`: nothing else has braces behind it.
+pub(super) fn begins_block(tokens: &[Token], at: usize) -> bool {
+    let is_type = |token: &&Token| matches!(token.kind, TokenKind::Word | TokenKind::Mark(b'*'));
+    let mut next = at + 1 + tokens[at + 1..].iter().take_while(is_type).count();
+    if tokens.get(next).is_some_and(|token| token.kind == TokenKind::Mark(b'(')) {
+        let Some(end) = closing(tokens, next, b'(', b')') else { return true };
+        next = end;
+    }
+    tokens.get(next).is_some_and(|token| token.kind == TokenKind::Mark(b'{'))
+}
+
 /// Returns where what opens at a place is closed, behind the closing mark.
 pub(super) fn closing(tokens: &[Token], begin: usize, open: u8, close: u8) -> Option<usize> {
     let mut depth = 0;

@@ -107,6 +107,24 @@ pub(super) const ATTRIBUTES: [&str; 9] = [
 pub(super) const HARMLESS: [&str; 6] =
     ["always_inline", "__always_inline__", "noinline", "__noinline__", "unused", "__unused__"];
 
+/// Attributes of a function that is called as it stands, besides those: calls of it mean the same in a fused kernel. (By `const` a compiler may
+/// take one call for two, whatever is written between them.)
+pub(super) const OF_CALLED: [&str; 13] = [
+    "overloadable",
+    "__overloadable__",
+    "pure",
+    "__pure__",
+    "hot",
+    "cold",
+    "flatten",
+    "nothrow",
+    "__nothrow__",
+    "deprecated",
+    "used",
+    "convergent",
+    "optnone",
+];
+
 /// Words before a function that are left out where it is written again.
 pub(super) const LINKING: [&str; 4] = ["static", "inline", "__inline", "__inline__"];
 

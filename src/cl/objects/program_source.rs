@@ -45,7 +45,10 @@ impl fmt::Display for NotRewritten {
 /// `-cl-mad-enable` is not among them, although a compiler that may fuse `a * b + c` could do so in one of two programs. Many programs
 /// have it, and kernel and guarded kernel gave the same bits on five drivers for CPUs (PoCL 3.1, 6.0 and 7.1, Intel's runtime,
 /// rusticl) and on NVIDIA's.
-const FAST_MATH: [&str; 3] = ["-cl-fast-relaxed-math", "-cl-unsafe-math-optimizations", "-cl-finite-math-only"];
+///
+/// `-cl-no-signed-zeros` is: `-(x - 1)` becomes `1 - x` where both are in one kernel, and a zero gets another sign.
+const FAST_MATH: [&str; 4] =
+    ["-cl-fast-relaxed-math", "-cl-unsafe-math-optimizations", "-cl-finite-math-only", "-cl-no-signed-zeros"];
 
 /// The source of a program, as the driver has it.
 pub(in crate::cl) struct ProgramSource {

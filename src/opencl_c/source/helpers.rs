@@ -12,7 +12,7 @@ use super::{Piece, Reader, Shape, Source};
 use crate::opencl_c::builtins::is_builtin;
 use crate::opencl_c::tokens::{Token, TokenKind, plain_directive};
 use crate::opencl_c::unreadable::Unreadable;
-use crate::opencl_c::words::{ATTRIBUTES, HARMLESS, IDS, LINKING, is_word};
+use crate::opencl_c::words::{ATTRIBUTES, HARMLESS, IDS, LINKING, OF_CALLED, is_word};
 
 /// What is known of functions before it is known which of them ask for ids.
 #[derive(Default)]
@@ -23,6 +23,8 @@ pub(super) struct Functions<'a> {
     pub(super) bare: BTreeMap<String, BTreeSet<String>>,
     /// Attributes of prototypes that may change what a function does.
     attributes: BTreeMap<&'a str, &'a str>,
+    /// Words of declarations that give names to types.
+    pub(super) types: BTreeSet<&'a str>,
 }
 
 /// How a text uses names that may be those of functions.
@@ -73,6 +75,17 @@ impl<'a> Reader<'a> {
         let of = |range: &Range<usize>| self.unknown_attribute(&tokens[range.clone()], &HARMLESS);
         if let Some(word) = shape.attributes.iter().find_map(of) {
             self.functions.attributes.insert(name, word);
+        }
+    }
+
+    /// Remembers a function if an attribute of it may matter where its calls are in a fused kernel.
+    pub(super) fn note_attributes(&mut self, name: &str, shape: &Shape<'a>, tokens: &[Token]) {
+        let known = [&HARMLESS[..], &OF_CALLED].concat();
+        let of = |range: &Range<usize>| self.unknown_attribute(&tokens[range.clone()], &known);
+        if !is_kernel(shape)
+            && let Some(word) = shape.attributes.iter().find_map(of)
+        {
+            self.found.attributes.insert(name.to_owned(), word.to_owned());
         }
     }
 

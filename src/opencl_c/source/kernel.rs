@@ -109,6 +109,8 @@ pub(crate) enum NotItem {
     Constant(String),
     /// It has an attribute that clgraph does not know.
     Attribute(String),
+    /// A function that it calls has such an attribute.
+    FunctionAttribute(String, String),
 }
 
 /// Words before a type that say where it is, or what is done with it.
@@ -139,6 +141,9 @@ impl fmt::Display for NotItem {
             Self::Quotes(name) => write!(f, "macro `{name}`, which it uses, makes a text of its arguments"),
             Self::Constant(word) => write!(f, "by `{word}` it has a variable that only a kernel may have"),
             Self::Attribute(word) => write!(f, "clgraph does not know its attribute `{word}`"),
+            Self::FunctionAttribute(name, word) => {
+                write!(f, "function `{name}`, which it calls, has the attribute `{word}`, which clgraph does not know")
+            }
         }
     }
 }
@@ -217,6 +222,8 @@ impl Source {
                     if helpers.insert(word, known).is_none() {
                         open.push((word, None));
                     }
+                } else if let Some(attribute) = self.attributes.get(word) {
+                    return Err(NotItem::FunctionAttribute(word.clone(), attribute.clone()));
                 } else if self.words.contains_key(word) {
                     let stays = if self.macros.contains(word) { stays } else { Some(stays.unwrap_or(word)) };
                     if seen.insert((word, stays.is_some())) {
@@ -393,7 +400,7 @@ impl<'a> Reader<'a> {
                 None
             }
             _ if depth > 2 => None,
-            _ => self.word(token).filter(|word| !known.contains(word)),
+            _ => self.word(token).filter(|word| !known.contains(word) || self.macros.contains_key(*word)),
         })
     }
 

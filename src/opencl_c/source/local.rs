@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::later::is_variable;
-use super::{NotItem, Reader};
+use super::{NotItem, Piece, Reader};
 use crate::opencl_c::tokens::{Token, TokenKind, plain_directive};
 use crate::opencl_c::words::{HERE, QUALIFIERS, is_type, is_word};
 
@@ -127,12 +127,20 @@ impl Reader<'_> {
     /// Whether a word of a type means the same outside of the body. Names of the source's own types may be hidden by the body's.
     fn is_type_of_local(&self, word: &str) -> bool {
         let is_plain = |word: &str| is_type(word) || PLAIN[..2].contains(&word);
-        is_plain(word) || (self.macros.contains_key(word) && self.macro_has_only(word, is_plain))
+        is_plain(word)
+            || (self.macros.contains_key(word) && self.macro_has_only(word, is_plain) && self.is_without_marks(word))
     }
 
     /// Whether a word is a macro that is a number.
     fn is_number(&self, word: &str) -> bool {
         self.macros.contains_key(word) && self.macro_has_only(word, |_| false)
+    }
+
+    /// Whether a macro, and all macros that it reaches, has no marks.
+    fn is_without_marks(&self, word: &str) -> bool {
+        let is_word = |piece: &Piece| matches!(piece, Piece::Word(_));
+        let has_words = |word: &String| self.macros.get(word).is_none_or(|of| of.body.iter().all(is_word));
+        self.reached(word).iter().all(has_words)
     }
 
     /// Whether a macro has, over all macros that it reaches, only words that are macros or such.
