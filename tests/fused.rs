@@ -268,6 +268,24 @@ fn what_is_not_fused_says_why() {
     let report = two.finalize(Finalize::new().fuse(Fuse::Now)).unwrap().report();
     let forms: Vec<FusedForm> = report.fused.iter().map(|of| of.form).collect();
     assert!(forms == [FusedForm::OneItem] || forms == [FusedForm::OneGroup], "{report}");
+    // A program without source.
+    let binary = Program::from_source(&bench.queue, plain).unwrap().binary(bench.queue.device()).unwrap();
+    // SAFETY: the driver has just returned it.
+    let binary = unsafe { Program::from_binary(&bench.queue, &binary) }.unwrap().kernel("f").unwrap();
+    let of_binary = graph(&|graph| {
+        for kernel in [&kernel, &binary, &binary, &kernel] {
+            // SAFETY: as above.
+            unsafe { graph.kernel(kernel).read_write(&data).range(64).add() }.unwrap();
+        }
+    });
+    let said =
+        [WhyNotFused::Kernel { kernel: "f".to_owned(), why: "the driver has no source of the program".to_owned() }];
+    let why_binary = why(&of_binary);
+    assert!(why_binary.iter().filter(|why| said.contains(why)).count() == 2, "{why_binary:?}");
+    let before = bench.content(&data);
+    let run = of_binary.finalize(Finalize::new().fuse(Fuse::Now)).unwrap().submit(&bench.queue).unwrap();
+    run.wait_for(LONG).unwrap();
+    assert!(bench.content(&data).iter().zip(&before).all(|(now, before)| *now == before + 4));
     // A loop with a condition, whose turns no kernel does, because of a write.
     two.write(&data.slice(..1).unwrap(), [1]).add().unwrap();
     let body = two.finalize(Finalize::new()).unwrap();

@@ -343,6 +343,21 @@ fn attributes_of_functions_that_are_called_are_known() {
     assert_eq!(of(&format!("{body} __attribute__((const)) float other(float v) {{ return v; }}")), Ok(()));
 }
 
+/// A kernel with the name of a function of OpenCL C is one like others: the compiler says whether it takes it. Its fused form has a name of
+/// clgraph's, and no call means another function than before.
+#[test]
+fn kernels_named_like_functions_of_opencl_c() {
+    let item = |text: &str, name: &str| {
+        read(text).and_then(|source| source.item(name).map(|_| ()).map_err(|_| Unreadable::NoKernel))
+    };
+    assert_eq!(item("kernel void step(global float *a) { a[get_global_id(0)] += 1; }", "step"), Ok(()));
+    assert_eq!(item("kernel void max(global float *a) { a[get_global_id(0)] += fmax(a[1], 1.0f); }", "max"), Ok(()));
+    let calls_itself = "kernel void max(global float *a) { a[0] = max(a[0], 1.0f); }";
+    assert_eq!(item(calls_itself, "max"), Err(Unreadable::NoKernel));
+    let id = "kernel void get_global_id(global float *a) { a[0] += 1; }";
+    assert_eq!(item(id, "get_global_id"), Err(Unreadable::Keyword("get_global_id".to_owned())));
+}
+
 #[test]
 fn blocks_are_seen_wherever_they_are() {
     for body in [

@@ -53,7 +53,7 @@ impl fmt::Display for Unreadable {
             Self::Option(option) => write!(f, "clgraph does not know its build option `{option}`"),
             Self::ConditionalBraces => f.write_str("its braces depend on a condition of the preprocessor"),
             Self::Joins(name) => write!(f, "macro `{name}` joins tokens"),
-            Self::Keyword(name) => write!(f, "`{name}` is a word of OpenCL C or of clgraph's"),
+            Self::Keyword(name) => write!(f, "`{name}` means something of its own in OpenCL C, in an attribute, or in clgraph"),
             Self::Macro(name) => write!(f, "macro `{name}` may be more than an expression"),
             Self::Variable(name) => write!(f, "it has the variable `{name}`, which would exist twice"),
             Self::Enqueues => f.write_str("its kernels enqueue kernels"),
