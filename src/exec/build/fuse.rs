@@ -520,6 +520,12 @@ impl<'a> Fusing<'a> {
         chain.launches.iter().find_map(|node| self.pieces[node].waiting.as_ref()).map(|waiting| waiting.group)
     }
 
+    /// Returns the most work-items of a work-group that does launches in turn.
+    fn most_in_group(&self) -> usize {
+        let caps = self.device.caps();
+        quirks::most_in_groups_of_fused_kernels(caps).unwrap_or(usize::MAX).min(caps.max_work_group_size.max(1))
+    }
+
     /// Returns the work-group of a fused kernel, if the driver does not choose it.
     fn group(&self, chain: &Chain) -> Option<[usize; 3]> {
         if chain.each_item {
@@ -531,7 +537,7 @@ impl<'a> Fusing<'a> {
             Form::OneGroup => self.group_of(chain).unwrap_or_else(|| {
                 let all = chain.launches.iter().filter_map(|node| self.described(*node));
                 let items = all.map(|(.., [_, global, _])| global.iter().product::<usize>());
-                items.max().unwrap_or(1).next_power_of_two().min(self.device.caps().max_work_group_size.max(1))
+                items.max().unwrap_or(1).next_power_of_two().min(self.most_in_group())
             }),
         };
         Some([items, 1, 1])
