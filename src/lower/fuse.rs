@@ -428,7 +428,14 @@ fn divide<'a>(
         chains.extend(open.take().and_then(|open| open.close(ir, (number, most))));
         let mut new = Open::new(group, at);
         // One launch alone fits, unless there is no room for its local memory and a fused kernel's own.
-        open = new.takes(ir, most, at, *node, group, fit).is_ok().then_some(new);
+        open = match new.takes(ir, most, at, *node, group, fit) {
+            Ok(()) => Some(new),
+            Err(why) => {
+                cuts.push(Cut { before: *node, behind: *node, why });
+                ended = Some((*node, group));
+                None
+            }
+        };
     }
     chains.extend(open.and_then(|open| open.close(ir, (number, most))));
 }

@@ -21,6 +21,7 @@ pub(crate) use local::LocalText;
 use self::helpers::{Functions, bare, text_of};
 use self::later::Places;
 use self::threes::Threes;
+use self::types::Pointers;
 
 use super::options::Options;
 use super::tokens::{NotSplit, Token, TokenKind, closing, plain_directive, split};
@@ -44,6 +45,8 @@ pub(crate) struct Source {
     /// Functions with an attribute that lets compilers join, leave out or move calls of them in a way that matters in a fused kernel.
     attributes: BTreeMap<String, String>,
     hides_types: bool,
+    /// By function, kernel and macro.
+    pointers: BTreeMap<String, Pointers>,
     names_types: bool,
     threes: Threes,
     joining: Option<Joining>,
@@ -93,14 +96,18 @@ impl Source {
         })?;
         let (macros, undefined) = (BTreeMap::new(), BTreeMap::new());
         let (found, places, functions) = Default::default();
-        let mut reader = Reader { text, macros, undefined, found, places, functions };
         let options = Options::read(options)?;
+        // From OpenCL C 2.0 on, addresses may be of any memory.
+        let is_generic =
+            options.others.iter().any(|option| ["-cl-std=CL2", "-cl-std=CL3"].iter().any(|of| option.starts_with(of)));
+        let mut reader = Reader { text, macros, undefined, found, places, functions, is_generic };
         options.macros.iter().try_for_each(|(name, body)| reader.define(name, body, None))?;
         reader.directives(&tokens)?;
         for (name, of) in &reader.macros {
             let words = reader.plain_words(&of.body);
             reader.found.words.entry(name.clone()).or_default().extend(words);
         }
+        reader.note_pointers_of_macros();
         reader.words(&tokens)?;
         reader.found.threes.are_named = reader.names_threes(&tokens);
         reader.declarations(&tokens)?;
@@ -156,6 +163,8 @@ struct Reader<'a> {
     found: Source,
     places: Places,
     functions: Functions<'a>,
+    /// Whether addresses may be of any memory where the source does not say of which.
+    is_generic: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -508,18 +517,6 @@ impl<'a> Reader<'a> {
         Err(variable())
     }
 
-    /// The name of a function must be its own: where it is a macro, the function has another name, and where it is a keyword or a
-    /// function of OpenCL C that clgraph calls, that means another thing.
-    fn check_name(&self, name: &str) -> Result<(), Unreadable> {
-        if self.macros.contains_key(name) {
-            return Err(Unreadable::Macro(name.to_owned()));
-        }
-        if is_keyword(name) || QUALIFIERS.contains(&name) || name.starts_with("__") {
-            return Err(Unreadable::Keyword(name.to_owned()));
-        }
-        Ok(())
-    }
-
     /// Reads a function.
     fn function(
         &mut self,
@@ -549,6 +546,8 @@ impl<'a> Reader<'a> {
         }
         self.note_threes(name, shape, &tokens[params.clone()]);
         self.note_attributes(name, shape, tokens);
+        self.note_attributes_inside(name, &tokens[body.clone()]);
+        self.note_pointers(name, &tokens[params.clone()], &tokens[body.clone()]);
         self.functions.defined.push((name, shape.clone(), params.clone(), body.clone()));
         if !shape.words.iter().any(|word| matches!(*word, "kernel" | "__kernel")) {
             self.found.functions.insert(name.to_owned());

@@ -244,13 +244,22 @@ fn vectors_of_three_that_functions_take_or_return_are_seen() {
 
 #[test]
 fn types_that_are_hidden_are_seen() {
-    let hides = |text: &str| read(text).unwrap().hides_types();
+    let hides = |text: &str| read(text).unwrap().hides_types("f");
     for text in [
         "kernel void f(global float *a, global const int *restrict b) { a[0] = a[0] * b[0] * 2; }",
         "float h(global float *p, float x) { return (*p) * x; } kernel void f(global float *a) { a[0] = h(a, 2); }",
         "typedef float real; kernel void f(global real *a) { a[0] = (real)1 * as_int(a[1]); }",
         "#define N 4\n#define HERE() (get_global_id(0) * N)\nkernel void f(global struct s *restrict a) { a[(2 * N)].x = HERE(); }",
         "static inline float h(const global float *const restrict p) { return *p; } kernel void f(__global float *a) { a[0] = h(a); }",
+        // What realistic kernels have.
+        "kernel void f(global float *a, uint _w, uint y) { a[(y * _w) + 1] = 1; }",
+        "#define _N 16\nint clampi(int v, int n) { return v; } kernel void f(global float *a, uint y) { a[clampi(y * _N, 2)] = 1; }",
+        "#define MAD(a, b) ((a) * (b))\n#define HERE() MAD(get_global_id(0), 4)\nkernel void f(global float *a) { a[HERE()] = 1; }",
+        "#define MUL(a, b) ((a) * (b))\nkernel void f(global float *a) { a[0] = MUL(a[1], (const float)2) + MUL(sizeof(struct s), 2); }",
+        "uint h(__global unsigned int *p) { return *p; } kernel void f(global uint *a) { a[0] = h(a); }",
+        "#define DTYPE float\nvoid h(global float *p) {} kernel void f(global DTYPE *a) { h(a); }",
+        "#define INLINE inline\nINLINE __global float *row(__global float *p, uint i) { return p + i; } kernel void f(global float *a) { row(a, 1)[0] = 1; }",
+        "kernel void g(global double x[4]) {} void h(global int *p) {} kernel void f(global float *a) { a[0] = 1; }",
         "#define TWICE(x) ((x) * 2)\nvoid h(void) {} kernel void f(global float *a) { global float *b = a + 1; *b = TWICE(*b); }",
     ] {
         assert!(!hides(text), "{text}");
@@ -279,14 +288,23 @@ fn types_that_are_hidden_are_seen() {
         "#define P(x, y) x * y\nkernel void f(global float *a) { ((P(global int, ))a)[0] = 1; }",
         "#define P(x, y) x * y\n#define E\ntypedef global int T; kernel void f(global float *a) { ((P(T, E))a)[0] = 1; }",
         "#define P(x, y) x * y\n#define Q P(T, )\ntypedef global int T; kernel void f(global float *a) { ((Q)a)[0] = 1; }",
-        // Without a cast.
+        "#define F(x) x\nkernel void f(global float *a) { ((global int * F())a)[0] = 1; }",
+        "#define F(x) x\nkernel void f(global float *a) { ((global int * F(const))a)[0] = 1; }",
+        "kernel void g(global int *a) {} kernel void f(global float *a) { ((global int *\n#if 1\n#endif\n)a)[0] = 1; }",
+        // Without a cast, also where another kernel has such a parameter.
+        "kernel void g(global int *a) { a[0] = 1; } kernel void f(global float *a) { global int *b = a; b[0] = 1; }",
+        "kernel void g(global int *a) { a[0] = 1; } kernel void f(global float *a) { global int (*b) = a; b[0] = 1; }",
+        "kernel void g(global int *a) { a[0] = 1; } void h(global int b[]) { b[0] = 1; } kernel void f(global float *a) { h(a); }",
+        "typedef global int G; kernel void f(global float *a) { G *b = a; b[0] = 1; }",
         "kernel void f(global float *a) { global int *b = a; b[0] = 1; }",
         "void h(global int *b) { b[0] = 1; } kernel void f(global float *a) { h(a); }",
     ] {
         assert!(hides(text), "{text}");
     }
     let options = Source::read("kernel void f(float *a) { P[0] = 1; }", "-DP=((int*)a)").unwrap();
-    assert!(options.hides_types());
+    assert!(options.hides_types("f"));
+    let generic = "kernel void f(global float *a) { int *b = a; b[0] = 1; }";
+    assert!(Source::read(generic, "-cl-std=CL2.0").unwrap().hides_types("f") && !hides(generic));
     let source = read("kernel void f(const global volatile unsigned int *restrict a, __global  float4*b) {}").unwrap();
     let elements: Vec<String> = source.kernel("f").unwrap().each().iter().map(|param| param.element()).collect();
     assert_eq!(elements, ["unsigned int", "float4"]);
@@ -315,6 +333,7 @@ fn attributes_in_brackets_are_refused() {
     assert!(read("typedef uint T; register T (count);").is_err());
     for text in [
         "constant int t[3] = {[0] = 1, [2] = 3}; kernel void f(global int *a) { a[t[a[0]]] = t[(a[1])]; }",
+        "#define DATA(i) (data + (i))\n#define KEYS KEY_BUF\n#define KEY_BUF keys\nkernel void f(global int *data, global int *keys) { data[DATA(1)[0]] = data[KEYS[2]]; }",
         "#define N 4\n#define LUT lut\nkernel void f(global int *a) { int lut[N]; a[lut[N - 1]] = a[LUT[N]]; }",
     ] {
         assert!(read(text).is_ok(), "{text}");
@@ -339,6 +358,13 @@ fn attributes_of_functions_that_are_called_are_known() {
     );
     assert_eq!(of(&format!("#define unused const\n__attribute__((unused)) {body}")), refused("unused"));
     assert_eq!(of(&format!("#define HOW const\n__attribute__((HOW)) {body}")), refused("HOW"));
+    let inside = format!(
+        "{body} kernel void f(global float *a) {{ float h(global float *p, uint i) __attribute__((const)); a[0] = h(a, 1); }}"
+    );
+    assert_eq!(read(&inside).unwrap().item("f").map(|_| ()), Err(NotItem::Attribute("const".to_owned())));
+    let plain = "kernel void f(global float *a) { float v[4] __attribute__((aligned(16))); \
+                 __attribute__((opencl_unroll_hint(2))) for (int i = 0; i < 4; i++) v[i] = a[i]; a[0] = v[1]; }";
+    assert_eq!(read(plain).unwrap().item("f").map(|_| ()), Ok(()));
     // Nothing that the kernel calls.
     assert_eq!(of(&format!("{body} __attribute__((const)) float other(float v) {{ return v; }}")), Ok(()));
 }
@@ -371,6 +397,7 @@ fn blocks_are_seen_wherever_they_are() {
     }
     let plain =
         "kernel void f(global int *a) { if ((a[0]) ^ (a[1])) { a[2] = a[3] ^ 4; } while (a[1] ^ a[2]) { a[1]++; } }";
+    assert!(read("kernel void f(global uint2 *a) { a[0] = a[1] ^ (uint2){1, 2}; }").is_ok());
     assert!(read(plain).is_ok());
     assert_eq!(read("#embed </dev/null>\nkernel void f() {}").map(|_| ()), Err(Unreadable::Include));
 }

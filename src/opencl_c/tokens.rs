@@ -209,12 +209,16 @@ pub(super) fn opening(tokens: &[Token], end: usize) -> Option<usize> {
     })
 }
 
-/// Whether a circumflex begins a block, `^{ .. }` or `^int (int a) { .. }`: nothing else has braces behind it.
-pub(super) fn begins_block(tokens: &[Token], at: usize) -> bool {
+/// Whether a circumflex begins a block, `^{ .. }` or `^int (int a) { .. }`: nothing else has braces behind it, but for `(uint2){ .. }`, a
+/// value of a type in parentheses.
+pub(super) fn begins_block(tokens: &[Token], at: usize, is_value_type: impl Fn(&Token) -> bool) -> bool {
     let is_type = |token: &&Token| matches!(token.kind, TokenKind::Word | TokenKind::Mark(b'*'));
     let mut next = at + 1 + tokens[at + 1..].iter().take_while(is_type).count();
     if tokens.get(next).is_some_and(|token| token.kind == TokenKind::Mark(b'(')) {
         let Some(end) = closing(tokens, next, b'(', b')') else { return true };
+        if next == at + 1 && end == next + 3 && is_value_type(&tokens[next + 1]) {
+            return false;
+        }
         next = end;
     }
     tokens.get(next).is_some_and(|token| token.kind == TokenKind::Mark(b'{'))

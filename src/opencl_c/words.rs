@@ -109,7 +109,7 @@ pub(super) const HARMLESS: [&str; 6] =
 
 /// Attributes of a function that is called as it stands, besides those: calls of it mean the same in a fused kernel. (By `const` a compiler may
 /// take one call for two, whatever is written between them.)
-pub(super) const OF_CALLED: [&str; 13] = [
+pub(super) const OF_CALLED: [&str; 18] = [
     "overloadable",
     "__overloadable__",
     "pure",
@@ -123,6 +123,25 @@ pub(super) const OF_CALLED: [&str; 13] = [
     "used",
     "convergent",
     "optnone",
+    "noduplicate",
+    "__hot__",
+    "__cold__",
+    "__convergent__",
+    "__deprecated__",
+];
+
+/// Attributes of variables, types and loops inside of functions.
+pub(super) const OF_STATEMENTS: [&str; 10] = [
+    "aligned",
+    "__aligned__",
+    "packed",
+    "__packed__",
+    "opencl_unroll_hint",
+    "__opencl_unroll_hint__",
+    "endian",
+    "ext_vector_type",
+    "fallthrough",
+    "address_space",
 ];
 
 /// Words before a function that are left out where it is written again.

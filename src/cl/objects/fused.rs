@@ -126,7 +126,7 @@ pub(crate) struct Item<'a> {
     pub(crate) is_group: bool,
     /// Whether each work-item may do its part of this launch and of others.
     pub(crate) is_own: bool,
-    /// Whether the program may touch memory by another type than that of the parameter.
+    /// Whether the kernel may touch memory by another type than that of the parameter.
     hides_types: bool,
 }
 
@@ -163,7 +163,7 @@ impl Kernel {
         let (may_see_groups, is_group) = (effects.may_see_groups, effects.may_wait);
         let may_lose_stores = effects.may_loop && quirks::leaves_out_what_is_before_loops(device.caps());
         let is_own = !is_group && !may_lose_stores;
-        Ok(Item { text, may_see_groups, is_group, is_own, hides_types: of.source.hides_types() })
+        Ok(Item { text, may_see_groups, is_group, is_own, hides_types: of.source.hides_types(self.name()) })
     }
 }
 

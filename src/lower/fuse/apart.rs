@@ -2,7 +2,7 @@
 
 use crate::ir::NodeId;
 
-/// Two neighbours that fit, but not into one chain.
+/// Two neighbours that fit, but not into one chain; or twice the same launch, for which there is no room even alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     /// The last launch of what could have been one chain with the next one.

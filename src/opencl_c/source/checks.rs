@@ -1,9 +1,11 @@
 //! Words and marks by which a source may do what this reader does not follow, wherever they are.
 
+use std::collections::BTreeSet;
+
 use super::{Piece, Reader};
 use crate::opencl_c::tokens::{Token, TokenKind, begins_block, opening};
 use crate::opencl_c::unreadable::Unreadable;
-use crate::opencl_c::words::check_word;
+use crate::opencl_c::words::{QUALIFIERS, check_word, is_keyword, is_type};
 
 impl Reader<'_> {
     /// Checks all words, in functions too.
@@ -15,6 +17,7 @@ impl Reader<'_> {
                 check_word(word)?;
             }
             let before = at.checked_sub(1).map(|before| &tokens[before]);
+            let is_value_type = |token: &Token| self.word(token).is_some_and(|word| is_type(word) && word != "void");
             match token.kind {
                 TokenKind::Mark(b'[') if open > 0 && self.may_be_first(tokens, at) => {
                     return Err(Unreadable::Keyword("[[".to_owned()));
@@ -23,12 +26,25 @@ impl Reader<'_> {
                 TokenKind::Mark(b']') => open -= 1,
                 // A block, which may be called by any name.
                 TokenKind::Mark(b'^')
-                    if !before.is_some_and(|before| self.is_operand(before)) || begins_block(tokens, at) =>
+                    if !before.is_some_and(|before| self.is_operand(before))
+                        || begins_block(tokens, at, is_value_type) =>
                 {
                     return Err(Unreadable::Keyword("^".to_owned()));
                 }
                 _ => {}
             }
+        }
+        Ok(())
+    }
+
+    /// The name of a function must be its own: where it is a macro, the function has another name, and where it is a keyword or a
+    /// function of OpenCL C that clgraph calls, that means another thing.
+    pub(super) fn check_name(&self, name: &str) -> Result<(), Unreadable> {
+        if self.macros.contains_key(name) {
+            return Err(Unreadable::Macro(name.to_owned()));
+        }
+        if is_keyword(name) || QUALIFIERS.contains(&name) || name.starts_with("__") {
+            return Err(Unreadable::Keyword(name.to_owned()));
         }
         Ok(())
     }
@@ -60,9 +76,22 @@ impl Reader<'_> {
         false
     }
 
-    /// Whether a word is a macro that may be nothing, or only what it is given.
+    /// Whether a word is a macro that may be nothing, or begin with what it is given.
     fn may_be_nothing(&self, word: &str) -> bool {
-        let is_macro = |piece: &Piece| matches!(piece, Piece::Word(word) if self.macros.contains_key(word));
-        self.macros.get(word).is_some_and(|of| of.takes_arguments || of.may_be_empty || of.body.iter().all(is_macro))
+        let (mut seen, mut open) = (BTreeSet::new(), vec![word]);
+        while let Some(name) = open.pop() {
+            let Some(of) = self.macros.get(name) else { return false };
+            let begins_with_word = matches!(of.body.first(), Some(Piece::Word(_)));
+            if of.may_be_empty || (of.has_params && begins_with_word) {
+                return true;
+            }
+            // One that begins with a macro that may be nothing may begin with what follows: that is rare enough to be refused.
+            if let Some(Piece::Word(first)) = of.body.first()
+                && seen.insert(first.as_str())
+            {
+                open.push(first);
+            }
+        }
+        false
     }
 }

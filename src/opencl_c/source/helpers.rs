@@ -10,9 +10,9 @@ use super::kernel::{KernelText, NotItem};
 use super::later::is_member;
 use super::{Piece, Reader, Shape, Source};
 use crate::opencl_c::builtins::is_builtin;
-use crate::opencl_c::tokens::{Token, TokenKind, plain_directive};
+use crate::opencl_c::tokens::{Token, TokenKind, closing, plain_directive};
 use crate::opencl_c::unreadable::Unreadable;
-use crate::opencl_c::words::{ATTRIBUTES, HARMLESS, IDS, LINKING, OF_CALLED, is_word};
+use crate::opencl_c::words::{ATTRIBUTES, HARMLESS, IDS, LINKING, OF_CALLED, OF_STATEMENTS, is_word};
 
 /// What is known of functions before it is known which of them ask for ids.
 #[derive(Default)]
@@ -86,6 +86,19 @@ impl<'a> Reader<'a> {
             && let Some(word) = shape.attributes.iter().find_map(of)
         {
             self.found.attributes.insert(name.to_owned(), word.to_owned());
+        }
+    }
+
+    /// Remembers a function or kernel if there are such attributes inside of it, of a prototype maybe.
+    pub(super) fn note_attributes_inside(&mut self, name: &str, body: &[Token]) {
+        let known = [&HARMLESS[..], &OF_CALLED, &OF_STATEMENTS].concat();
+        for (at, token) in body.iter().enumerate() {
+            if matches!(self.word(token), Some("__attribute__" | "__attribute"))
+                && let Some(end) = closing(body, at + 1, b'(', b')')
+                && let Some(word) = self.unknown_attribute(&body[at + 1..end], &known)
+            {
+                self.found.attributes.insert(name.to_owned(), word.to_owned());
+            }
         }
     }
 

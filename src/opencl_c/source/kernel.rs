@@ -178,6 +178,9 @@ impl Source {
     pub(crate) fn item_with_helpers(&self, name: &str) -> Result<(&KernelText, Helpers<'_>), NotItem> {
         let text = self.kernel(name).map_err(NotItem::Unreadable)?;
         text.moves.clone()?;
+        if let Some(word) = self.attributes.get(name) {
+            return Err(NotItem::Attribute(word.clone()));
+        }
         if let Some(word) = HINTS.iter().find(|word| self.macros.contains(**word)) {
             return Err(NotItem::Unreadable(Unreadable::Keyword((*word).to_owned())));
         }

@@ -3,6 +3,7 @@
 //! Queues are told apart by their handles, so that no call waits for one of another queue.
 
 use std::cell::Cell;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +11,10 @@ use opencl_sys::cl_command_queue;
 
 /// No other thread enqueues to the same queue meanwhile. A program's function that a driver calls meanwhile may come back here: it does
 /// not wait for itself.
-pub(super) struct Alone(Option<usize>);
+pub(super) struct Alone(NonZeroUsize);
+
+/// In place of a queue where nothing is held. No handle is so small.
+const NOTHING: NonZeroUsize = NonZeroUsize::MIN;
 
 /// The program has made a command buffer.
 static IN_USE: AtomicBool = AtomicBool::new(false);
@@ -21,18 +25,26 @@ thread_local! {
 
 /// Some of the queues that a thread enqueues to. There are several such lists, so that threads seldom meet at one.
 struct Busy {
-    queues: Mutex<Vec<usize>>,
+    queues: Mutex<Queues>,
     ended: Condvar,
 }
 
-static BUSY: [Busy; 64] = [const { Busy { queues: Mutex::new(Vec::new()), ended: Condvar::new() } }; 64];
+struct Queues {
+    /// Those to which a thread enqueues now.
+    busy: Vec<NonZeroUsize>,
+    /// The threads that wait for one.
+    waiting: usize,
+}
+
+static BUSY: [Busy; 64] =
+    [const { Busy { queues: Mutex::new(Queues { busy: Vec::new(), waiting: 0 }), ended: Condvar::new() } }; 64];
 
 impl Busy {
-    fn of(queue: usize) -> &'static Self {
-        &BUSY[(queue >> 4) % BUSY.len()]
+    fn of(queue: NonZeroUsize) -> &'static Self {
+        &BUSY[(queue.get() >> 4) % BUSY.len()]
     }
 
-    fn queues(&self) -> MutexGuard<'_, Vec<usize>> {
+    fn queues(&self) -> MutexGuard<'_, Queues> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -55,25 +67,39 @@ impl Alone {
     }
 
     pub(super) fn on(queue: cl_command_queue) -> Self {
+        // What is no queue the driver refuses.
+        let Some(queue) = NonZeroUsize::new(queue.addr()).filter(|queue| *queue != NOTHING) else {
+            return Self(NOTHING);
+        };
         if IS_INSIDE.try_with(|inside| inside.replace(true)).unwrap_or(true) {
-            return Self(None);
+            return Self(NOTHING);
         }
-        let queue = queue.addr();
         let busy = Busy::of(queue);
-        let is_busy = |queues: &mut Vec<usize>| queues.contains(&queue);
-        let mut queues = busy.ended.wait_while(busy.queues(), is_busy).unwrap_or_else(PoisonError::into_inner);
-        queues.push(queue);
-        Self(Some(queue))
+        let mut queues = busy.queues();
+        while queues.busy.contains(&queue) {
+            queues.waiting += 1;
+            queues = busy.ended.wait(queues).unwrap_or_else(PoisonError::into_inner);
+            queues.waiting -= 1;
+        }
+        queues.busy.push(queue);
+        Self(queue)
     }
 }
 
 impl Drop for Alone {
     fn drop(&mut self) {
-        let Some(queue) = self.0 else { return };
+        let queue = self.0;
+        if queue == NOTHING {
+            return;
+        }
         let _ = IS_INSIDE.try_with(|inside| inside.set(false));
         let busy = Busy::of(queue);
-        busy.queues().retain(|other| *other != queue);
-        busy.ended.notify_all();
+        let mut queues = busy.queues();
+        queues.busy.retain(|other| *other != queue);
+        // It takes longer than all the rest.
+        if queues.waiting > 0 {
+            busy.ended.notify_all();
+        }
     }
 }
 
@@ -104,7 +130,8 @@ mod tests {
     #[test]
     fn a_thread_waits_for_threads_of_the_same_queue_only() {
         let (one, other) = (1 << 20, (1 << 20) + (BUSY.len() << 4));
-        assert!(ptr::eq(Busy::of(one), Busy::of(other)));
+        let of = |address| Busy::of(NonZeroUsize::new(address).unwrap());
+        assert!(ptr::eq(of(one), of(other)));
         let alone = Alone::on(queue(one));
         // What a driver calls on the same thread does not wait for itself.
         drop(Alone::on(queue(one)));

@@ -312,7 +312,7 @@ unsafe fn got(name: *const c_char, function: *mut c_void) -> *mut c_void {
     quietly(|| {
         // SAFETY: the caller's promise.
         let name = unsafe { CStr::from_ptr(name) }.to_bytes();
-        if name.starts_with(b"clCreate") || name.starts_with(b"clImport") {
+        if kernels::makes_objects(name) {
             kernels::make_elsewhere();
         }
         // SAFETY: the driver's function of that name.

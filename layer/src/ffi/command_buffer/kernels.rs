@@ -104,6 +104,15 @@ pub(super) fn begin() {
 /// An object that arguments can be was made when nothing was looked at, or may be made where nothing looks.
 static MADE_BEFORE: AtomicBool = AtomicBool::new(false);
 
+/// Whether a function of this name makes objects that arguments can be.
+pub(super) fn makes_objects(name: &[u8]) -> bool {
+    let has = |part: &[u8]| name.windows(part.len()).any(|window| window == part);
+    let makes = name.starts_with(b"clCreate") || name.starts_with(b"clImport");
+    makes
+        && [&b"Buffer"[..], b"Image", b"From", b"Pipe", b"Sampler", b"Mem"].into_iter().any(has)
+        && ![&b"CommandBuffer"[..], b"Event", b"Context"].into_iter().any(has)
+}
+
 /// The program gets a driver's function that makes objects, perhaps some that arguments can be.
 pub(super) fn make_elsewhere() {
     MADE_BEFORE.store(true, Ordering::Relaxed);
