@@ -14,6 +14,7 @@ pub struct Layer {
     reset: extern "C" fn(),
     fail: extern "C" fn(*const c_char, u32, i32),
     has_failed: extern "C" fn() -> bool,
+    hangs: extern "C" fn() -> bool,
     live: extern "C" fn(usize) -> i64,
     kind: extern "C" fn(usize) -> *const c_char,
     _library: Library,
@@ -30,6 +31,7 @@ impl Layer {
                 reset: library.symbol("layer_reset").unwrap(),
                 fail: library.symbol("layer_fail").unwrap(),
                 has_failed: library.symbol("layer_has_failed").unwrap(),
+                hangs: library.symbol("layer_hangs").unwrap(),
                 live: library.symbol("layer_live").unwrap(),
                 kind: library.symbol("layer_kind").unwrap(),
                 _library: library,
@@ -55,6 +57,16 @@ impl Layer {
     /// Makes a call of a function fail, after `skip` more calls that do not.
     pub fn fail(&self, function: &CStr, skip: u32, status: i32) {
         (self.fail)(function.as_ptr(), skip, status);
+    }
+
+    /// Makes the next call of a function never return.
+    pub fn hang(&self, function: &CStr) {
+        self.fail(function, 0, i32::MAX);
+    }
+
+    /// Returns whether a call hangs.
+    pub fn hangs(&self) -> bool {
+        (self.hangs)()
     }
 
     /// Returns whether the call that was to fail has failed.

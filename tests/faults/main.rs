@@ -13,6 +13,7 @@ mod addresses;
 mod control;
 mod external_events;
 mod globals;
+mod hangs;
 mod host_tasks;
 mod images;
 mod layer;
@@ -472,7 +473,20 @@ fn a_first_call_that_fails_is_a_clean_error_and_not_for_ever() {
     assert!(reached >= 10, "{reached} are too few: does the layer see first calls?");
 }
 
-/// The other half of the test above.
+/// Rules Z2, Z7: a compiler that never returns costs the thread that builds fused kernels. Everything else goes on, and the process ends.
+#[test]
+fn a_compiler_that_never_returns_holds_nothing_up() {
+    if std::env::var(CHILD).is_ok_and(|name| name == hangs::NAME) {
+        hangs::run(&Layer::open());
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "a_compiler_that_never_returns_holds_nothing_up", "--nocapture"]);
+    child.env("OPENCL_LAYERS", layer_file()).env(CHILD, hangs::NAME);
+    let output = child.stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(hangs::ENDED), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The other half of the test of first calls.
 #[test]
 fn the_child_fails_a_first_call() {
     let Ok(place) = std::env::var(CHILD) else { return };

@@ -10,7 +10,7 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicUsize, Ordering::SeqCst};
 
 /// More functions than any loader's table has.
 const MOST: usize = 512;
@@ -66,8 +66,19 @@ fn enter(function: usize) -> Option<i32> {
     if SKIP.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok() {
         return None;
     }
-    (ARMED.compare_exchange(function as i32, -1, SeqCst, SeqCst).is_ok()).then(|| STATUS.load(SeqCst))
+    let status = ARMED.compare_exchange(function as i32, -1, SeqCst, SeqCst).is_ok().then(|| STATUS.load(SeqCst))?;
+    if status == NEVER {
+        HANGS.store(true, SeqCst);
+        loop {
+            std::thread::park();
+        }
+    }
+    Some(status)
 }
+
+/// In place of a status: the call does not return.
+const NEVER: i32 = i32::MAX;
+static HANGS: AtomicBool = AtomicBool::new(false);
 
 fn count(kind: Kind, by: i64) {
     LIVE[kind as usize].fetch_add(by, SeqCst);
@@ -604,7 +615,7 @@ pub extern "C" fn layer_reset() {
     CALLS.iter().for_each(|calls| calls.store(0, SeqCst));
 }
 
-/// For the tests: makes a call of a function fail, after `skip` more that do not.
+/// For the tests: makes a call of a function fail, after `skip` more that do not; or never return, with the largest status.
 #[unsafe(no_mangle)]
 pub extern "C" fn layer_fail(name: *const c_char, skip: u32, status: i32) {
     if let Some(at) = place_of(name) {
@@ -612,6 +623,12 @@ pub extern "C" fn layer_fail(name: *const c_char, skip: u32, status: i32) {
         STATUS.store(status, SeqCst);
         ARMED.store(at as i32, SeqCst);
     }
+}
+
+/// For the tests: returns whether a call hangs.
+#[unsafe(no_mangle)]
+pub extern "C" fn layer_hangs() -> bool {
+    HANGS.load(SeqCst)
 }
 
 /// For the tests: returns whether a call that was to fail has failed.
