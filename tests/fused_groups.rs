@@ -479,7 +479,9 @@ fn updates_of_kernels_that_wait_do_what_they_do_otherwise() {
         [&off, &now].iter().for_each(|executable| executable.update(&node).unwrap());
         let report = now.report();
         if field.has_groups() && report.fusing == FusingState::Outdated {
-            assert!(!ends.is_empty() && report.to_string().contains(ends), "{report}");
+            // On Intel's runtime groups of 20 fit on no account.
+            let is_said = [ends, "which is no multiple of 16"].iter().any(|words| report.to_string().contains(words));
+            assert!(!ends.is_empty() && is_said, "{report}");
         }
         same(is_fused);
     }
