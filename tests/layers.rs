@@ -38,7 +38,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         ],
     ),
     ("record", &["record", "command", "graph", "handles", "ir", "cl", "caps", "device_global", "error", "images"]),
-    ("report", &["report", "command", "graph", "handles", "plan", "ir", "cl", "caps", "error", "quirks"]),
+    ("report", &["report", "command", "graph", "handles", "plan", "ir", "lower", "cl", "caps", "error", "quirks"]),
     (
         "exec",
         &[

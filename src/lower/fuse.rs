@@ -27,7 +27,8 @@ use crate::ir::flows::Flows;
 use crate::ir::{Access, Body, ById, Ir, NodeId, ViewId};
 use crate::lower::elementwise::Uses;
 
-pub(crate) use self::apart::{Apart, Cut};
+pub(crate) use self::apart::Cut;
+pub use self::apart::WhyApart;
 #[cfg(test)]
 pub(super) use self::lanes::MOST_LANES;
 use self::open::Open;
@@ -241,11 +242,11 @@ struct Group {
 
 impl Group {
     /// Returns why two launches are not in one chain.
-    fn fits(&self, other: &Self) -> Result<(), Apart> {
-        let same = |is_same: bool, why: Apart| if is_same { Ok(()) } else { Err(why) };
-        same(self.waits == other.waits, Apart::Hosts)?;
-        same(self.each_item == other.each_item, Apart::Ranges)?;
-        same(self.program == other.program, Apart::Programs)
+    fn fits(&self, other: &Self) -> Result<(), WhyApart> {
+        let same = |is_same: bool, why: WhyApart| if is_same { Ok(()) } else { Err(why) };
+        same(self.waits == other.waits, WhyApart::Hosts)?;
+        same(self.each_item == other.each_item, WhyApart::Ranges)?;
+        same(self.program == other.program, WhyApart::Programs)
     }
 }
 
@@ -421,7 +422,7 @@ fn divide<'a>(
                 Err(why) => cuts.extend(open.last().map(|before| Cut { before, behind: *node, why })),
             }
         } else if let Some((before, of)) = ended {
-            let why = of.fits(&group).err().unwrap_or(Apart::Between);
+            let why = of.fits(&group).err().unwrap_or(WhyApart::Between);
             cuts.push(Cut { before, behind: *node, why });
         }
         ended = None;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use expect_test::expect;
 
 use super::elementwise::Uses;
-use super::fuse::{Apart, BYTES, Chains, EachItem, Fused, Need, Piece, Pointer, chains, writes_otherwise};
+use super::fuse::{BYTES, Chains, EachItem, Fused, Need, Piece, Pointer, WhyApart, chains, writes_otherwise};
 use crate::command::{Arg, Command, Control, ControlKind, Elementwise, Grid, Location};
 use crate::ir::{
     Access, Body, ExternalId, Ir, KernelDecl, KernelId, Mode, NodeId, RootId, TaskId, View, ViewId, ViewKind,
@@ -126,7 +126,7 @@ impl Written {
     }
 
     /// Where chains are cut: a launch, and the next one.
-    pub(super) fn cuts(&self, most: usize) -> Vec<(u32, u32, Apart)> {
+    pub(super) fn cuts(&self, most: usize) -> Vec<(u32, u32, WhyApart)> {
         self.chains(most).cuts.iter().map(|cut| (cut.before.0, cut.behind.0, cut.why)).collect()
     }
 
@@ -261,7 +261,7 @@ fn what_has_to_come_between_divides() {
     let d = graph.launch(0, 4, &[read]);
     let e = graph.launch(0, 5, &[d]);
     assert_eq!(graph.launches(1024), [vec![a, b, c], vec![d, e]]);
-    assert_eq!(graph.cuts(1024), [(c, d, Apart::Between)]);
+    assert_eq!(graph.cuts(1024), [(c, d, WhyApart::Between)]);
     let Fused { ir, .. } = graph.fused();
     expect![[r#"
         m0: buffer, bytes 0..64 of root 0 (64)
@@ -294,7 +294,7 @@ fn what_waits_for_the_host_stays_apart_from_what_does_not() {
         let mut launches = graph.launches(1024);
         launches.sort_by_key(|chain| std::cmp::Reverse(chain[0]));
         assert_eq!(launches, expected);
-        assert!(graph.cuts(1024).iter().all(|(.., why)| *why == Apart::Hosts) && !graph.cuts(1024).is_empty());
+        assert!(graph.cuts(1024).iter().all(|(.., why)| *why == WhyApart::Hosts) && !graph.cuts(1024).is_empty());
         let Fused { ir, .. } = graph.fused();
         let signals = |node: &NodeId| matches!(ir.command(*node), Command::Event { .. });
         let (signal, task) = (ir.ids().find(signals).unwrap(), NodeId(task));
@@ -321,13 +321,16 @@ fn programs_and_arguments_divide() {
     assert_eq!(graph.launches(1024), [[a, b], [c, d]]);
     let f = graph.launch_of(0, 1, 3, &[e]);
     assert_eq!(graph.launches(1024), [[a, b], [c, d], [e, f]]);
-    assert_eq!(graph.cuts(1024), [(b, c, Apart::Programs), (d, e, Apart::Programs)]);
+    assert_eq!(graph.cuts(1024), [(b, c, WhyApart::Programs), (d, e, WhyApart::Programs)]);
     // Two launches need two addresses, a number or two, and a size: 8 + 8 + 4 + 4, or 28 bytes. A table is 8 bytes.
     assert_eq!(graph.launches(28), [[a, b], [c, d], [e, f]]);
     assert_eq!(graph.launches(24), [[a, b], [c, d], [e, f]]);
     assert_eq!(graph.launches(23), Vec::<Vec<u32>>::new());
     let why = graph.cuts(23).into_iter().map(|(.., why)| why).collect::<Vec<_>>();
-    assert_eq!(why, [Apart::Arguments, Apart::Programs, Apart::Arguments, Apart::Programs, Apart::Arguments]);
+    assert_eq!(
+        why,
+        [WhyApart::Arguments, WhyApart::Programs, WhyApart::Arguments, WhyApart::Programs, WhyApart::Arguments]
+    );
 }
 
 /// Rule Z8: memory that a compiler takes for constant in one launch is not written by another of its chain.
@@ -342,7 +345,7 @@ fn constant_memory_divides() {
     let d = graph.launch(0, 4, &[c]);
     let e = graph.launch(1, 5, &[d]);
     assert_eq!(graph.launches(1024), [[b, c], [d, e]]);
-    assert_eq!(graph.cuts(1024), [(a, b, Apart::Constant), (c, d, Apart::Constant)]);
+    assert_eq!(graph.cuts(1024), [(a, b, WhyApart::Constant), (c, d, WhyApart::Constant)]);
 }
 
 /// Fills and copies are bytes, which may be in a chain with any type, and are no chain without a launch.
@@ -409,7 +412,7 @@ fn types_divide() {
         let fits = |(node, to, element): &&(NodeId, u32, Option<u32>)| {
             let pointer = Pointer { to: ViewId(*to), is_constant: false, element: *element };
             let taken = together.takes(&graph.ir, *node, &[pointer], None);
-            assert!(matches!(taken, Ok(()) | Err(Apart::Types)));
+            assert!(matches!(taken, Ok(()) | Err(WhyApart::Types)));
             taken.is_ok()
         };
         launches.iter().filter(fits).count()
@@ -511,7 +514,7 @@ fn work_items_on_their_own_share_no_bytes() {
         let d = other.launch_each(range, uses, &[c]).unwrap();
         let e = other.launch_each(range, uses, &[d]).unwrap();
         assert_eq!(other.launches(1024), [vec![a, b, c], vec![d, e]], "{uses:?}");
-        let why = if range == 2 { Apart::Ranges } else { Apart::Elements };
+        let why = if range == 2 { WhyApart::Ranges } else { WhyApart::Elements };
         assert_eq!(other.cuts(1024), [(c, d, why)], "{uses:?}");
     }
     // Launches that fit on no account: memory that is written without a promise, or by two arguments of which one has none.
@@ -581,5 +584,5 @@ fn launches_fit_in_turn_or_on_their_own() {
         graph.launch_each(1, &uses(0), &[]).unwrap();
     }
     assert_eq!(forms(&graph), [(256, true), (256, true), (88, true)]);
-    assert_eq!(graph.cuts(1024), [(255, 256, Apart::Many), (511, 512, Apart::Many)]);
+    assert_eq!(graph.cuts(1024), [(255, 256, WhyApart::Many), (511, 512, WhyApart::Many)]);
 }

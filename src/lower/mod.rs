@@ -40,8 +40,9 @@ mod unroll;
 
 pub(crate) use checked::{checked, unchecked};
 pub(crate) use elementwise::Uses;
+pub use fuse::WhyApart;
 pub(crate) use fuse::{
-    Apart, BYTES, Chain, Chains, Cut, EachItem, Fused, MOST_ROUNDS, Need, Piece, Pointer, Together, Waiting, chains,
+    BYTES, Chain, Chains, Cut, EachItem, Fused, MOST_ROUNDS, Need, Piece, Pointer, Together, Waiting, chains,
     writes_otherwise,
 };
 pub(crate) use inline::{OWN, Origin, inline, translate};

@@ -1,6 +1,6 @@
 //! Which launches may be in one chain, by their memory and work-groups. No device is needed.
 
-use super::fuse::{Apart, BYTES, MOST_ROUNDS, Need, Pointer, Waiting};
+use super::fuse::{BYTES, MOST_ROUNDS, Need, Pointer, Waiting, WhyApart};
 use super::fuse_tests::Written;
 use crate::ir::{NodeId, ViewId, ViewKind};
 
@@ -45,13 +45,13 @@ fn work_groups_of_other_sizes_divide() {
         set(&mut graph, *node, group, 8);
     }
     assert_eq!(graph.launches(1024), [&nodes[..4], &nodes[4..]]);
-    assert_eq!(graph.cuts(1024), [(nodes[3], nodes[4], Apart::WorkGroups)]);
+    assert_eq!(graph.cuts(1024), [(nodes[3], nodes[4], WhyApart::WorkGroups)]);
     // A work-group does only so many work-items of others.
     set(&mut graph, nodes[2], None, 8 * MOST_ROUNDS);
     assert_eq!(graph.launches(1024), [&nodes[..4], &nodes[4..]]);
     set(&mut graph, nodes[2], None, 8 * MOST_ROUNDS + 1);
     assert_eq!(graph.launches(1024), [&nodes[..2], &nodes[4..]]);
-    assert_eq!(graph.cuts(1024)[0], (nodes[1], nodes[2], Apart::Rounds));
+    assert_eq!(graph.cuts(1024)[0], (nodes[1], nodes[2], WhyApart::Rounds));
     // Local memory of kernels is added up, once for each, and so is what launches are given, once for each place and size.
     let mut graph = Written::new(1);
     let nodes: Vec<u32> = (0..6).map(|number| graph.launch(0, number, &[])).collect();
@@ -62,7 +62,7 @@ fn work_groups_of_other_sizes_divide() {
         graph.pieces.get_mut(&NodeId(*node)).unwrap().needs.push(Need::Local(0, local));
     }
     assert_eq!(graph.launches(1024), [&nodes[..4], &nodes[4..]]);
-    assert_eq!(graph.cuts(1024), [(nodes[3], nodes[4], Apart::Local)]);
+    assert_eq!(graph.cuts(1024), [(nodes[3], nodes[4], WhyApart::Local)]);
     graph.other_kernel(nodes[1]);
     assert_eq!(graph.launches(1024), [&nodes[2..4], &nodes[4..]]);
     // One that has no room even alone stays where it is.

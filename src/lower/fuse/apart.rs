@@ -1,5 +1,7 @@
 //! Where chains are cut, and why.
 
+use std::fmt;
+
 use crate::ir::NodeId;
 
 /// Two neighbours that fit, but not into one chain; or twice the same launch, for which there is no room even alone.
@@ -8,34 +10,57 @@ pub(crate) struct Cut {
     /// The last launch of what could have been one chain with the next one.
     pub(crate) before: NodeId,
     pub(crate) behind: NodeId,
-    pub(crate) why: Apart,
+    pub(crate) why: WhyApart,
 }
 
-/// Why a launch is not in the chain of the launch before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Apart {
-    /// Something that is no such launch has to come between them, or was added between them where the order of adding is kept.
+/// Why two launches, one right behind the other, are not in one kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WhyApart {
+    /// Something that is no launch of this kind comes between them: an edge has it so, or the order of adding where that is kept.
     Between,
-    /// The texts of their programs cannot be one.
+    /// Their programs cannot be one: they have other build options, a name means something else in each, or they are too many.
     Programs,
-    /// Each work-item does one of them on its own, and not the other, or over another range.
+    /// Each work-item does one of them on its own ([`KernelNode::elementwise`](crate::KernelNode::elementwise)), and not the other, or over
+    /// another range.
     Ranges,
-    /// They wait for different nodes of the host.
+    /// They wait for different host tasks, events, branches or loops.
     Hosts,
-    /// There is no room for more arguments.
+    /// The driver does not let a kernel have so many bytes of arguments.
     Arguments,
-    /// There are as many launches as each work-item may do on its own.
+    /// A kernel of which each work-item does its part on its own has 256 launches at most.
     Many,
     /// Their work-items wait for each other in work-groups of different sizes.
     WorkGroups,
-    /// There is no room for more local memory.
+    /// The device has not so much local memory.
     Local,
-    /// One work-group would do too many work-groups in turn.
+    /// The work-items of one wait for each other, and the other has more work-groups than one does in turn.
     Rounds,
-    /// One writes memory that a compiler takes for constant in the other.
+    /// One writes memory that the other has as `constant`.
     Constant,
-    /// They touch the same bytes by different types.
+    /// They touch the same bytes by different types, which lets a compiler change their order.
     Types,
     /// A work-item of one touches bytes that another work-item of the other writes.
     Elements,
+}
+
+impl fmt::Display for WhyApart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Between => "something that cannot be fused comes between them",
+            Self::Programs => "their programs cannot be one, or they are too many",
+            Self::Ranges => "each work-item does one of them on its own, and not the other, or over another range",
+            Self::Hosts => "they wait for different host tasks, events, branches or loops",
+            Self::Arguments => "together they have too many bytes of arguments",
+            Self::Many => "there are too many launches for work-items that do their parts on their own",
+            Self::WorkGroups => "their work-items wait for each other in work-groups of different sizes",
+            Self::Local => "together they need too much local memory",
+            Self::Rounds => {
+                "the work-items of one wait for each other, and one work-group would do too many of the other in turn"
+            }
+            Self::Constant => "one writes memory that the other has as `constant`",
+            Self::Types => "they touch the same bytes by different types",
+            Self::Elements => "a work-item of one touches bytes that another work-item of the other writes",
+        })
+    }
 }

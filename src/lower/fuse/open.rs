@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::waits::Waits;
-use super::{Apart, Chain, Fit, Group, Need, Together};
+use super::{Chain, Fit, Group, Need, Together, WhyApart};
 use crate::command::Command;
 use crate::ir::{Ir, NodeId};
 
@@ -74,11 +74,11 @@ impl Open {
         node: NodeId,
         group: Group,
         fit: Fit<'_>,
-    ) -> Result<(), Apart> {
+    ) -> Result<(), WhyApart> {
         let Fit { piece, each_item } = fit;
         self.group.fits(&group)?;
         if each_item.is_some() && self.launches.len() >= MOST_EACH_ITEM {
-            return Err(Apart::Many);
+            return Err(WhyApart::Many);
         }
         // Sizes are those of the range, where each work-item is on its own.
         let is_needed = |need: &Need| each_item.is_none() || !matches!(need, Need::Size(_));
@@ -98,7 +98,7 @@ impl Open {
         // Values of work-items that are on their own stay arguments, which compilers know not to change.
         let fits_with_table = others + TABLE <= most && values > TABLE && values <= MOST_TABLED && each_item.is_none();
         if !self.launches.is_empty() && end > most && !fits_with_table {
-            return Err(Apart::Arguments);
+            return Err(WhyApart::Arguments);
         }
         let local = self.waits.local_with(ir, node, piece, local)?;
         self.together.takes(ir, node, &piece.pointers, each_item.map(|of| &of.uses))?;

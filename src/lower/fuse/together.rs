@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::ir::{Ir, NodeId, RootId, ViewId, ViewKind};
 use crate::lower::elementwise::{self, Memory, Space, Uses};
-use crate::lower::fuse::Apart;
+use crate::lower::fuse::WhyApart;
 
 /// What a compiler knows of memory that a kernel is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,15 +41,15 @@ impl Together {
         node: NodeId,
         pointers: &[Pointer<ViewId>],
         uses: Option<&Uses>,
-    ) -> Result<(), Apart> {
+    ) -> Result<(), WhyApart> {
         if !uses.is_none_or(|uses| self.memory.takes(uses)) {
-            return Err(Apart::Elements);
+            return Err(WhyApart::Elements);
         }
         let writes = ir.accesses(node).iter().filter(|access| access.mode.writes());
         let writes = Roots::of(ir, writes.map(|access| access.view));
         let constant = Roots::of(ir, pointers.iter().filter(|pointer| pointer.is_constant).map(|pointer| pointer.to));
         if self.written.meets(&constant) || self.constant.meets(&writes) {
-            return Err(Apart::Constant);
+            return Err(WhyApart::Constant);
         }
         // Within a launch, types are the program's affair.
         let typed: Vec<(Space, Typed)> = pointers.iter().map(|pointer| Typed::of(ir, node, pointer)).collect();
@@ -60,7 +60,7 @@ impl Together {
             self.foreign.iter().all(fits) && if one.is_foreign() { all() } else { of(space).iter().all(fits) }
         };
         if !typed.iter().all(fits) {
-            return Err(Apart::Types);
+            return Err(WhyApart::Types);
         }
         for (space, one) in typed {
             let known = if one.is_foreign() { &mut self.foreign } else { self.types.entry(space).or_default() };

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Apart, Piece};
+use super::{Piece, WhyApart};
 use crate::command::Command;
 use crate::ir::{Ir, KernelId, NodeId};
 
@@ -35,21 +35,21 @@ pub(super) struct Waits {
 
 impl Waits {
     /// Returns the bytes of local memory with one more launch, to which `given` bytes are given that no launch before it has.
-    pub(super) fn local_with(&self, ir: &Ir, node: NodeId, piece: &Piece, given: usize) -> Result<usize, Apart> {
+    pub(super) fn local_with(&self, ir: &Ir, node: NodeId, piece: &Piece, given: usize) -> Result<usize, WhyApart> {
         let (mut group, mut local) = (self.group, self.local);
         if let (Some(waiting), Command::Kernel { kernel, .. }) = (&piece.waiting, ir.command(node)) {
             let own = if self.kernels.contains(kernel) { 0 } else { waiting.own_local };
             local = local.saturating_add(own).saturating_add(given);
             if *group.get_or_insert(waiting.group) != waiting.group {
-                return Err(Apart::WorkGroups);
+                return Err(WhyApart::WorkGroups);
             }
             if local > waiting.most_local {
-                return Err(Apart::Local);
+                return Err(WhyApart::Local);
             }
         }
         let items = self.items.max(piece.items);
         let is_small = group.is_none_or(|group| items <= MOST_ROUNDS.saturating_mul(group as u64));
-        if is_small { Ok(local) } else { Err(Apart::Rounds) }
+        if is_small { Ok(local) } else { Err(WhyApart::Rounds) }
     }
 
     pub(super) fn add(&mut self, ir: &Ir, node: NodeId, piece: &Piece, local: usize) {
