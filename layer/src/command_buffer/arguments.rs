@@ -85,14 +85,12 @@ impl Kind {
     }
 }
 
-/// Checks what `clSetKernelExecInfo` is given. Names that are not of OpenCL's own are the driver's to know.
+/// Checks what `clSetKernelExecInfo` is given. Names that came later than OpenCL's own two are the driver's to know.
 pub(crate) fn exec_info(name: cl_uint, size: usize) -> Checked {
-    /// The names that the Khronos Group has given away end here: `cl.h` has those before.
-    const OF_OTHERS: cl_uint = 0x2000;
     let is_right = match name {
         CL_KERNEL_EXEC_INFO_SVM_PTRS => size > 0 && size.is_multiple_of(size_of::<usize>()),
         CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM => size == size_of::<cl_bool>(),
-        _ => name >= OF_OTHERS,
+        _ => name > CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM,
     };
     ensure(is_right, CL_INVALID_VALUE)
 }
@@ -269,7 +267,8 @@ mod tests {
             (CL_KERNEL_EXEC_INFO_SVM_PTRS, word),
             (CL_KERNEL_EXEC_INFO_SVM_PTRS, 3 * word),
             (CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM, 4),
-            // Intel's, for indirect access to memory of the host.
+            // For indirect access: Khronos's, to shared virtual memory, and Intel's, to memory of the host.
+            (0x11BB, 4),
             (0x4200, 4),
         ] {
             assert_eq!(exec_info(name, size), Ok(()), "{name:#x}");
