@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -32,37 +33,64 @@ fn are_good(one: &str, out: &str) {
     assert!(lines.all(|line| line.starts_with("no ")), "{one}: {out}");
 }
 
+/// The library of the tests that is between the layer and the driver.
+fn faults() -> PathBuf {
+    let faults = layer().ancestors().nth(2).unwrap().join("examples/libfault_layer.so");
+    assert!(faults.exists(), "{}: `cargo build --example fault_layer` builds it", faults.display());
+    faults
+}
+
+/// The list of layers with it and the layer.
+fn between() -> OsString {
+    let mut layers = faults().into_os_string();
+    layers.push(":");
+    layers.push(layer());
+    layers
+}
+
 /// Rules E2, L4: each call of the driver fails once: the step that it belongs to fails, or does without, and can be done again. Nothing is
 /// left over. A library between the layer and the driver lets calls fail.
 #[test]
 fn a_call_of_the_driver_that_fails_has_changed_nothing() {
-    let faults = layer().ancestors().nth(2).unwrap().join("examples/libfault_layer.so");
-    assert!(faults.exists(), "{}: `cargo build --example fault_layer` builds it", faults.display());
-    let mut layers = faults.clone().into_os_string();
-    layers.push(":");
-    layers.push(layer());
     let mut command = Command::new(compiled("faults.c", &[OPENCL, "-ldl"]));
     // Every call is tried with 1.
     let step = std::env::var("CLGRAPH_TEST_STEP").unwrap_or_else(|_| "3".to_owned());
-    command.arg(faults).arg(step).env("OPENCL_LAYERS", layers).env(SERVES, "always").env_remove(REPORT);
+    command.arg(faults()).arg(step).env("OPENCL_LAYERS", between()).env(SERVES, "always").env_remove(REPORT);
     let out = run(command.env_remove(VERSION)).out;
     assert!(out.ends_with("ok\n"), "{out}");
+}
+
+/// Rules L1, L4: what the drivers at hand have no device for. A library between the layer and the driver lets devices say that they have
+/// no images, or that they take only small ones and few sub-buffers. PoCL has as many devices as it is asked for.
+#[test]
+fn devices_may_lack_images_or_take_less_than_their_neighbours() {
+    let program = compiled("command_buffers.c", &[OPENCL]);
+    for (variable, part) in [
+        ("CLGRAPH_LAYER_HIDES_IMAGES", "errors_of_images"),
+        ("CLGRAPH_LAYER_IS_NARROW", "other_device"),
+        ("CLGRAPH_LAYER_IS_NARROW", "programs_of_the_other_device"),
+        ("CLGRAPH_LAYER_IS_NARROW", "memory_of_the_other_device"),
+    ] {
+        let mut command = Command::new(&program);
+        command.args(["errors", part]).env("OPENCL_LAYERS", between()).env(SERVES, "always").env(variable, "1");
+        command.env_remove(REPORT).env_remove(VERSION).env("POCL_DEVICES", "basic basic");
+        let out = run(&mut command).out;
+        are_good(part, &out);
+        println!("{part}: {out}");
+    }
 }
 
 /// Rule L1: devices of OpenCL 1.2 are left alone, because kernels cannot be cloned there. Whoever asked for all devices is told.
 #[test]
 fn old_devices_are_left_alone() {
     let program = compiled("extensions.c", &[OPENCL]);
-    let with = |layers: Option<std::ffi::OsString>, is_old: bool| {
+    let with = |layers: Option<OsString>, is_old: bool| {
         let mut command = Command::new(&program);
         command.env_remove("OPENCL_LAYERS").envs(layers.map(|layers| ("OPENCL_LAYERS", layers)));
         command.env(SERVES, "always").env_remove(REPORT).env_remove(VERSION);
         run(command.envs(is_old.then_some(("CLGRAPH_LAYER_IS_OLD", "1"))))
     };
-    let faults = layer().ancestors().nth(2).unwrap().join("examples/libfault_layer.so");
-    let mut both = faults.into_os_string();
-    both.push(":");
-    both.push(layer());
+    let both = between();
     let plain = with(None, false);
     let served = with(Some(both.clone()), false);
     assert!(

@@ -1,6 +1,7 @@
 //! An OpenCL layer for the tests (`OPENCL_LAYERS`). It is between the loader and the driver, counts calls and live
 //! objects, and makes one call fail when a test asks for it. `tests/faults` uses it. With `CLGRAPH_LAYER_HIDES_IMAGES`
-//! devices report no images (`tests/image_errors.rs`), and with `CLGRAPH_LAYER_IS_OLD` they report OpenCL 1.2
+//! devices report no images (`tests/image_errors.rs`), with `CLGRAPH_LAYER_IS_OLD` they report OpenCL 1.2, and with
+//! `CLGRAPH_LAYER_IS_NARROW` images of 8 pixels at most and sub-buffers that begin at multiples of 64 KiB
 //! (`layer/tests/command_buffers.rs`).
 //!
 //! Every argument is passed on as a word. This is right if the calling convention puts one argument into one register
@@ -155,16 +156,9 @@ macro_rules! wrappers {
                         let function = std::mem::transmute::<usize, Function>(TARGET[$d_at].load(SeqCst));
                         function(device, name, size, place, size_of)
                     };
-                    if status as i32 == 0 && name as u32 == IMAGE_SUPPORT && place != 0 && hides_images() {
-                        // SAFETY: the caller's place for a `cl_bool`, to which the driver has just written one.
-                        unsafe { *ptr::with_exposed_provenance_mut::<u32>(place) = 0 };
-                    }
-                    if status as i32 == 0 && name as u32 == DEVICE_VERSION && place != 0 && is_old() {
-                        // SAFETY: the caller's place for a text, to which the driver has just written one: `OpenCL 3.0 ...`.
-                        unsafe {
-                            *ptr::with_exposed_provenance_mut::<u8>(place + 7) = b'1';
-                            *ptr::with_exposed_provenance_mut::<u8>(place + 9) = b'2';
-                        }
+                    if status as i32 == 0 && place != 0 {
+                        // SAFETY: the caller's place, to which the driver has just written what this name has.
+                        unsafe { device_says(name as u32, place) };
                     }
                     status
                 }
@@ -455,22 +449,43 @@ wrappers! {
     }
 }
 
-/// `CL_DEVICE_IMAGE_SUPPORT`.
-const IMAGE_SUPPORT: u32 = 0x1016;
+const CL_DEVICE_IMAGE2D_MAX_WIDTH: u32 = 0x1011;
+const CL_DEVICE_IMAGE_SUPPORT: u32 = 0x1016;
+const CL_DEVICE_MEM_BASE_ADDR_ALIGN: u32 = 0x1019;
+const CL_DEVICE_VERSION: u32 = 0x102f;
 
-/// Whether devices are to report that they have no images.
-fn hides_images() -> bool {
-    static HIDES: OnceLock<bool> = OnceLock::new();
-    *HIDES.get_or_init(|| std::env::var_os("CLGRAPH_LAYER_HIDES_IMAGES").is_some())
+/// Whether a variable of the environment is there: each is read once.
+macro_rules! is_set {
+    ($name:literal) => {{
+        static IS: OnceLock<bool> = OnceLock::new();
+        *IS.get_or_init(|| std::env::var_os($name).is_some())
+    }};
 }
 
-/// `CL_DEVICE_VERSION`.
-const DEVICE_VERSION: u32 = 0x102f;
-
-/// Whether devices are to report that they have OpenCL 1.2.
-fn is_old() -> bool {
-    static IS: OnceLock<bool> = OnceLock::new();
-    *IS.get_or_init(|| std::env::var_os("CLGRAPH_LAYER_IS_OLD").is_some())
+/// Changes what a device says of itself.
+///
+/// # Safety
+/// The driver has written there what it has for that name.
+unsafe fn device_says(name: u32, place: usize) {
+    // SAFETY: a number has the type of its name. The version is a text: `OpenCL 3.0 ...`.
+    unsafe {
+        match name {
+            CL_DEVICE_IMAGE_SUPPORT if is_set!("CLGRAPH_LAYER_HIDES_IMAGES") => {
+                *ptr::with_exposed_provenance_mut::<u32>(place) = 0;
+            }
+            CL_DEVICE_MEM_BASE_ADDR_ALIGN if is_set!("CLGRAPH_LAYER_IS_NARROW") => {
+                *ptr::with_exposed_provenance_mut::<u32>(place) = 8 << 16;
+            }
+            CL_DEVICE_IMAGE2D_MAX_WIDTH if is_set!("CLGRAPH_LAYER_IS_NARROW") => {
+                *ptr::with_exposed_provenance_mut::<usize>(place) = 8;
+            }
+            CL_DEVICE_VERSION if is_set!("CLGRAPH_LAYER_IS_OLD") => {
+                *ptr::with_exposed_provenance_mut::<u8>(place + 7) = b'1';
+                *ptr::with_exposed_provenance_mut::<u8>(place + 9) = b'2';
+            }
+            _ => {}
+        }
+    }
 }
 
 /// The place of `clEnqueueSVMMap` in the table.

@@ -83,6 +83,12 @@ impl Kind {
         ensure(right, CL_INVALID_ARG_SIZE)?;
         ensure(has_value || !needs_value, CL_INVALID_ARG_VALUE)
     }
+
+    /// Checks that an address of shared virtual memory may be the value.
+    pub(crate) fn check_address(self) -> Checked {
+        let takes = matches!(self, Self::Buffer | Self::Object | Self::Word | Self::Any);
+        ensure(takes, CL_INVALID_ARG_VALUE)
+    }
 }
 
 /// Checks what `clSetKernelExecInfo` is given. Names that came later than OpenCL's own two are the driver's to know.
@@ -243,6 +249,16 @@ mod tests {
         assert_eq!(Kind::Local.check(4, true), Err(CL_INVALID_ARG_VALUE));
         assert_eq!(Kind::Value(4).check(4, false), Err(CL_INVALID_ARG_VALUE));
         assert_eq!(Kind::Image.check(handle, false), Err(CL_INVALID_ARG_VALUE));
+    }
+
+    #[test]
+    fn addresses_are_for_pointers() {
+        for kind in [Kind::Buffer, Kind::Object, Kind::Word, Kind::Any] {
+            assert_eq!(kind.check_address(), Ok(()));
+        }
+        for kind in [Kind::Image, Kind::Local, Kind::Value(8)] {
+            assert_eq!(kind.check_address(), Err(CL_INVALID_ARG_VALUE));
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! What buffer, image and pointer commands may touch: the checks that `clEnqueueCopyBuffer` and its like do.
 
 use opencl_sys::{
-    CL_IMAGE_FORMAT_MISMATCH, CL_INVALID_CONTEXT, CL_INVALID_OPERATION, CL_INVALID_VALUE, CL_MEM_COPY_OVERLAP,
-    CL_MISALIGNED_SUB_BUFFER_OFFSET,
+    CL_IMAGE_FORMAT_MISMATCH, CL_INVALID_CONTEXT, CL_INVALID_IMAGE_SIZE, CL_INVALID_OPERATION, CL_INVALID_VALUE,
+    CL_MEM_COPY_OVERLAP, CL_MISALIGNED_SUB_BUFFER_OFFSET,
 };
 
 use super::{Checked, ensure};
@@ -37,28 +37,58 @@ pub(crate) struct Image {
     pub(crate) format: [u32; 2],
     /// Bytes of a pixel.
     pub(crate) pixel: usize,
-    pub(crate) layers: Layers,
+    pub(crate) shape: Shape,
     /// Of a 1D image of a buffer: the buffer. 0 for others.
     pub(crate) of_buffer: usize,
 }
 
-/// What the slices of the program's memory are for an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layers {
-    /// It has one slice: images of one and two dimensions.
-    None,
-    /// The layers of a 1D array.
-    OfRows,
-    /// The slices of a 3D image, or the layers of a 2D array.
-    OfSlices,
+pub(crate) enum Shape {
+    /// A 1D image, and one of a buffer.
+    Row,
+    RowOfBuffer,
+    /// A 1D array: its layers are rows.
+    Rows,
+    /// A 2D image.
+    Plane,
+    /// A 2D array.
+    Planes,
+    /// A 3D image.
+    Volume,
+}
+
+/// What a device takes. A context of several devices may have objects that are not for all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// What offsets of sub-buffers are multiples of, in bytes.
+    pub(crate) alignment: usize,
+    /// The most pixels of images, and the most layers of arrays.
+    pub(crate) row_of_buffer: usize,
+    pub(crate) plane: [usize; 2],
+    pub(crate) volume: Place,
+    pub(crate) layers: usize,
+}
+
+impl Limits {
+    fn of(&self, shape: Shape) -> Place {
+        let [width, height] = self.plane;
+        match shape {
+            Shape::Row => [width, 1, 1],
+            Shape::RowOfBuffer => [self.row_of_buffer, 1, 1],
+            Shape::Rows => [width, self.layers, 1],
+            Shape::Plane => [width, height, 1],
+            Shape::Planes => [width, height, self.layers],
+            Shape::Volume => self.volume,
+        }
+    }
 }
 
 /// Where commands are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) context: usize,
-    /// What offsets of sub-buffers are multiples of, in bytes.
-    pub(crate) alignment: usize,
+    /// Of a device that is not alone in its context. A device that is can take all that was made there.
+    pub(crate) limits: Option<Limits>,
 }
 
 impl Target {
@@ -71,8 +101,16 @@ impl Target {
         ensure(!memory.is_immutable, CL_INVALID_OPERATION)
     }
 
-    fn is_aligned(&self, buffer: &Memory) -> Checked {
-        ensure(buffer.offset.is_multiple_of(self.alignment.max(1)), CL_MISALIGNED_SUB_BUFFER_OFFSET)
+    /// Checks where a sub-buffer begins.
+    pub(crate) fn is_aligned(&self, buffer: &Memory) -> Checked {
+        let alignment = self.limits.map_or(1, |limits| limits.alignment.max(1));
+        ensure(buffer.offset.is_multiple_of(alignment), CL_MISALIGNED_SUB_BUFFER_OFFSET)
+    }
+
+    /// Checks how large an image is.
+    pub(crate) fn takes(&self, image: &Image) -> Checked {
+        let is_within = |limits: Limits| image.extents.iter().zip(limits.of(image.shape)).all(|(is, most)| *is <= most);
+        ensure(self.limits.is_none_or(is_within), CL_INVALID_IMAGE_SIZE)
     }
 }
 
@@ -227,7 +265,8 @@ fn is_pattern(size: usize) -> Checked {
 }
 
 /// An area of an image.
-fn area(image: &Image, origin: &Place, region: &Place) -> Checked {
+fn area(at: &Target, image: &Image, origin: &Place, region: &Place) -> Checked {
+    at.takes(image)?;
     for dimension in 0..3 {
         ensure(region[dimension] > 0, CL_INVALID_VALUE)?;
         is_within(origin[dimension], region[dimension], image.extents[dimension])?;
@@ -243,18 +282,18 @@ pub(crate) fn pixels(image: &Image, region: &Place, row: usize, slice: usize) ->
     ensure(region.iter().all(|extent| *extent > 0), CL_INVALID_VALUE)?;
     let row = if row == 0 { bytes } else { row };
     ensure(row >= bytes, CL_INVALID_VALUE)?;
-    let side = match image.layers {
-        Layers::None => {
+    let side = match image.shape {
+        Shape::Row | Shape::RowOfBuffer | Shape::Plane => {
             ensure(slice == 0, CL_INVALID_VALUE)?;
             Side { origin: [0; 3], row, slice: row.checked_mul(region[1]).ok_or(CL_INVALID_VALUE)? }
         }
         // The rows of a 1D array are its layers.
-        Layers::OfRows => {
+        Shape::Rows => {
             let slice = if slice == 0 { row } else { slice };
             ensure(slice >= row, CL_INVALID_VALUE)?;
             Side { origin: [0; 3], row: slice, slice: slice.checked_mul(region[1]).ok_or(CL_INVALID_VALUE)? }
         }
-        Layers::OfSlices => {
+        Shape::Planes | Shape::Volume => {
             let rows = row.checked_mul(region[1]).ok_or(CL_INVALID_VALUE)?;
             let slice = if slice == 0 { rows } else { slice };
             ensure(slice >= rows, CL_INVALID_VALUE)?;
@@ -268,7 +307,7 @@ pub(crate) fn pixels(image: &Image, region: &Place, row: usize, slice: usize) ->
 pub(crate) fn read_image(at: &Target, image: &Image, origin: &Place, region: &Place) -> Checked {
     at.reads(&image.memory)?;
     ensure(image.memory.host_reads, CL_INVALID_OPERATION)?;
-    area(image, origin, region)
+    area(at, image, origin, region)
 }
 
 /// What comes from the program's own memory.
@@ -279,7 +318,7 @@ pub(crate) fn write_image(at: &Target, image: &Image, origin: &Place, region: &P
 
 pub(crate) fn fill_image(at: &Target, image: &Image, origin: &Place, region: &Place) -> Checked {
     at.writes(&image.memory)?;
-    area(image, origin, region)
+    area(at, image, origin, region)
 }
 
 pub(crate) fn copy_image(
@@ -291,8 +330,8 @@ pub(crate) fn copy_image(
     at.reads(&from.memory)?;
     at.writes(&to.memory)?;
     ensure(from.format == to.format, CL_IMAGE_FORMAT_MISMATCH)?;
-    area(from, from_origin, region)?;
-    area(to, to_origin, region)?;
+    area(at, from, from_origin, region)?;
+    area(at, to, to_origin, region)?;
     let is_near = |dimension: usize| overlap(from_origin[dimension], to_origin[dimension], region[dimension]);
     let overlaps = from.memory.root == to.memory.root && (0..3).all(is_near);
     ensure(!overlaps, CL_MEM_COPY_OVERLAP)
@@ -311,7 +350,7 @@ pub(crate) fn image_to_buffer(
 ) -> Checked {
     at.reads(&from.memory)?;
     at.writes(to)?;
-    area(from, origin, region)?;
+    area(at, from, origin, region)?;
     is_within(offset, bytes(from, region)?, to.size)?;
     at.is_aligned(to)
 }
@@ -324,7 +363,7 @@ pub(crate) fn buffer_to_image(
 ) -> Checked {
     at.reads(from)?;
     at.writes(&to.memory)?;
-    area(to, origin, region)?;
+    area(at, to, origin, region)?;
     is_within(offset, bytes(to, region)?, from.size)?;
     at.is_aligned(from)
 }
@@ -345,7 +384,10 @@ pub(crate) fn fill_addresses(to: usize, pattern: usize, size: usize) -> Checked 
 mod tests {
     use super::*;
 
-    const AT: Target = Target { context: 1, alignment: 16 };
+    const LIMITS: Limits = Limits { alignment: 16, row_of_buffer: 20, plane: [8, 9], volume: [4, 5, 6], layers: 3 };
+    const AT: Target = Target { context: 1, limits: Some(LIMITS) };
+    /// Its device is the only one of its context.
+    const ALONE: Target = Target { context: 1, limits: None };
     const BUFFER: Memory =
         Memory { context: 1, size: 256, root: 10, offset: 0, is_immutable: false, host_reads: true, host_writes: true };
     const OTHER: Memory = Memory { root: 11, ..BUFFER };
@@ -365,6 +407,7 @@ mod tests {
         assert_eq!(copy(&AT, (&sub, 0), (&BUFFER, 1), 64), Err(CL_MEM_COPY_OVERLAP));
         let crooked = Memory { offset: 8, size: 64, ..BUFFER };
         assert_eq!(copy(&AT, (&crooked, 0), (&OTHER, 0), 4), Err(CL_MISALIGNED_SUB_BUFFER_OFFSET));
+        assert_eq!(copy(&ALONE, (&crooked, 0), (&OTHER, 0), 4), Ok(()));
         let immutable = Memory { is_immutable: true, ..OTHER };
         assert_eq!(copy(&AT, (&BUFFER, 0), (&immutable, 0), 4), Err(CL_INVALID_OPERATION));
         assert_eq!(copy(&AT, (&immutable, 0), (&BUFFER, 0), 4), Ok(()));
@@ -437,9 +480,33 @@ mod tests {
     }
 
     #[test]
+    fn images_are_no_larger_than_the_device_takes() {
+        let takes = |shape, extents| {
+            let image = Image { memory: BUFFER, extents, format: [1, 2], pixel: 4, shape, of_buffer: 0 };
+            assert_eq!(fill_image(&ALONE, &image, &[0; 3], &[1; 3]), Ok(()));
+            fill_image(&AT, &image, &[0; 3], &[1; 3])
+        };
+        for (shape, most) in [
+            (Shape::Row, [8, 1, 1]),
+            (Shape::RowOfBuffer, [20, 1, 1]),
+            (Shape::Rows, [8, 3, 1]),
+            (Shape::Plane, [8, 9, 1]),
+            (Shape::Planes, [8, 9, 3]),
+            (Shape::Volume, [4, 5, 6]),
+        ] {
+            assert_eq!(takes(shape, most), Ok(()));
+            for dimension in 0..3 {
+                let mut more = most;
+                more[dimension] += 1;
+                assert_eq!(takes(shape, more), Err(CL_INVALID_IMAGE_SIZE), "{shape:?} {more:?}");
+            }
+        }
+    }
+
+    #[test]
     fn images_are_touched_within_their_extents() {
         let image =
-            Image { memory: BUFFER, extents: [4, 8, 1], format: [1, 2], pixel: 4, layers: Layers::None, of_buffer: 0 };
+            Image { memory: BUFFER, extents: [4, 8, 1], format: [1, 2], pixel: 4, shape: Shape::Plane, of_buffer: 0 };
         let other = Image { memory: OTHER, ..image };
         assert_eq!(fill_image(&AT, &image, &[0; 3], &[4, 8, 1]), Ok(()));
         for (origin, region) in
@@ -463,19 +530,18 @@ mod tests {
 
     #[test]
     fn pixels_of_the_program_lie_in_rows_and_slices() {
-        let image =
-            |layers| Image { memory: BUFFER, extents: [4, 8, 2], format: [1, 2], pixel: 4, layers, of_buffer: 0 };
+        let image = |shape| Image { memory: BUFFER, extents: [4, 8, 2], format: [1, 2], pixel: 4, shape, of_buffer: 0 };
         let side =
-            |layers, row, slice| pixels(&image(layers), &[4, 8, 2], row, slice).map(|(side, _)| (side.row, side.slice));
-        assert_eq!(side(Layers::OfSlices, 0, 0), Ok((16, 128)));
-        assert_eq!(side(Layers::OfSlices, 20, 161), Ok((20, 161)));
-        assert_eq!(side(Layers::OfSlices, 20, 159), Err(CL_INVALID_VALUE));
-        assert_eq!(side(Layers::OfSlices, 15, 0), Err(CL_INVALID_VALUE));
-        assert_eq!(side(Layers::OfRows, 0, 0), Ok((16, 128)));
-        assert_eq!(side(Layers::OfRows, 20, 24), Ok((24, 192)));
-        assert_eq!(side(Layers::OfRows, 20, 19), Err(CL_INVALID_VALUE));
-        assert_eq!(side(Layers::None, 20, 0), Ok((20, 160)));
-        assert_eq!(side(Layers::None, 0, 16), Err(CL_INVALID_VALUE));
+            |shape, row, slice| pixels(&image(shape), &[4, 8, 2], row, slice).map(|(side, _)| (side.row, side.slice));
+        assert_eq!(side(Shape::Planes, 0, 0), Ok((16, 128)));
+        assert_eq!(side(Shape::Volume, 20, 161), Ok((20, 161)));
+        assert_eq!(side(Shape::Volume, 20, 159), Err(CL_INVALID_VALUE));
+        assert_eq!(side(Shape::Volume, 15, 0), Err(CL_INVALID_VALUE));
+        assert_eq!(side(Shape::Rows, 0, 0), Ok((16, 128)));
+        assert_eq!(side(Shape::Rows, 20, 24), Ok((24, 192)));
+        assert_eq!(side(Shape::Rows, 20, 19), Err(CL_INVALID_VALUE));
+        assert_eq!(side(Shape::Plane, 20, 0), Ok((20, 160)));
+        assert_eq!(side(Shape::Plane, 0, 16), Err(CL_INVALID_VALUE));
     }
 
     #[test]

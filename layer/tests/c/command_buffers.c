@@ -1,7 +1,7 @@
 /* Command buffers as the specification has them. `command_buffers USE` prints "ok", or what is not so; `command_buffers USE PART`
  * does one part of a use. What a device lacks is said, and left out. */
 #define _GNU_SOURCE
-#include "command_buffers/updates.h"
+#include "command_buffers/devices.h"
 
 enum { TIMES = 300 };
 
@@ -138,6 +138,8 @@ static const struct { const char *use, *name; void (*part)(void); } PARTS[] = {
     PART("errors", errors_of_states),
     PART("errors", errors_of_enqueue),
     PART("errors", other_device),
+    PART("errors", programs_of_the_other_device),
+    PART("errors", memory_of_the_other_device),
     PART("errors", errors_of_update),
     PART("errors", types_that_are_not_told),
     PART("errors", queries),

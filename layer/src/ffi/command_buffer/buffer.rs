@@ -165,7 +165,7 @@ impl Buffer {
         // SAFETY: the queue's device.
         ensure(unsafe { extensions::serves_device(facts.device()) }, CL_INVALID_OPERATION)?;
         // SAFETY: as above.
-        let device = unsafe { query::facts(facts.device()) }?;
+        let device = unsafe { query::facts(facts.device(), facts.context()) }?;
         // SAFETY: a queue.
         let queue = unsafe { Queue::also(queue) }?;
         Alone::begin();
@@ -199,7 +199,7 @@ impl Buffer {
     }
 
     pub(super) fn target(&self) -> Target {
-        Target { context: self.facts.context(), alignment: self.device.alignment }
+        Target { context: self.facts.context(), limits: self.device.limits }
     }
 
     /// Returns the command that waits for several others on a queue that is out of order. It is a fill of four bytes that nobody

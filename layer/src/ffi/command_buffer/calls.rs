@@ -32,6 +32,7 @@ calls! {
     1 clGetPlatformInfo(of: cl_platform_id, name: cl_uint, size: usize, value: *mut c_void, size_ret: *mut usize);
     2 clGetDeviceIDs(of: cl_platform_id, kind: cl_ulong, room: cl_uint, devices: *mut cl_device_id, count: *mut cl_uint);
     3 clGetDeviceInfo(of: cl_device_id, name: cl_uint, size: usize, value: *mut c_void, size_ret: *mut usize);
+    8 clGetContextInfo(of: cl_context, name: cl_uint, size: usize, value: *mut c_void, size_ret: *mut usize);
     10 clRetainCommandQueue(queue: cl_command_queue);
     11 clReleaseCommandQueue(queue: cl_command_queue);
     12 clGetCommandQueueInfo(of: cl_command_queue, name: cl_uint, size: usize, value: *mut c_void, size_ret: *mut usize);

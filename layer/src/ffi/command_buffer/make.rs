@@ -242,6 +242,7 @@ pub(super) unsafe fn launch(
         && buffer.properties.is_mutable
         && has.fields & CL_MUTABLE_DISPATCH_ARGUMENTS_KHR != 0;
     ensure(may_miss || prepared.values.are_whole(), CL_INVALID_KERNEL_ARGS)?;
+    prepared.check_on(&buffer.target())?;
     Ok(Command::Launch(Box::new(Launch { prepared, range, properties: has, given })))
 }
 

@@ -11,7 +11,8 @@ use super::buffer::QueueFacts;
 use super::kernels::{self, Held, Kept};
 use super::owned::Kernel;
 use super::{calls, query};
-use crate::command_buffer::arguments::{Kind, Values};
+use crate::command_buffer::arguments::{Kind, Value, Values};
+use crate::command_buffer::ranges::Target;
 use crate::command_buffer::{Checked, ensure, launch};
 
 /// A kernel with its arguments: rule K.
@@ -39,6 +40,18 @@ impl Prepared {
         // SAFETY: a kernel that is held.
         let kinds = unsafe { query::arguments(self.named.raw()) }?;
         Ok(self.kinds.get_or_init(|| kinds))
+    }
+
+    /// Checks the objects among the arguments for a device that may not take all of its context's.
+    pub(super) fn check_on(&self, target: &Target) -> Checked {
+        if target.limits.is_none() {
+            return Ok(());
+        }
+        self.values.list().iter().try_for_each(|value| match value {
+            // SAFETY: an object that is held.
+            Value::Object(Kept::Memory(memory)) => unsafe { query::is_argument(memory.raw(), target) },
+            _ => Ok(()),
+        })
     }
 }
 

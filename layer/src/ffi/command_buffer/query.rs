@@ -4,27 +4,29 @@
 use std::ptr;
 
 use opencl_sys::{
-    CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES, CL_DEVICE_EXTENSIONS_WITH_VERSION, CL_DEVICE_IMAGE_SUPPORT,
-    CL_DEVICE_MAX_PARAMETER_SIZE, CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_DEVICE_MEM_BASE_ADDR_ALIGN,
-    CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT, CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_VERSION,
-    CL_EVENT_COMMAND_EXECUTION_STATUS, CL_EVENT_CONTEXT, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
-    CL_IMAGE_ARRAY_SIZE, CL_IMAGE_BUFFER, CL_IMAGE_DEPTH, CL_IMAGE_ELEMENT_SIZE, CL_IMAGE_FORMAT, CL_IMAGE_HEIGHT,
-    CL_IMAGE_WIDTH, CL_INVALID_CONTEXT, CL_INVALID_EVENT_WAIT_LIST, CL_INVALID_KERNEL, CL_INVALID_MEM_OBJECT,
-    CL_INVALID_PROGRAM_EXECUTABLE, CL_INVALID_VALUE, CL_KERNEL_ARG_ADDRESS_CONSTANT, CL_KERNEL_ARG_ADDRESS_GLOBAL,
-    CL_KERNEL_ARG_ADDRESS_LOCAL, CL_KERNEL_ARG_ADDRESS_QUALIFIER, CL_KERNEL_ARG_TYPE_NAME,
-    CL_KERNEL_COMPILE_WORK_GROUP_SIZE, CL_KERNEL_CONTEXT, CL_KERNEL_NUM_ARGS, CL_KERNEL_PROGRAM,
-    CL_KERNEL_WORK_GROUP_SIZE, CL_MEM_ASSOCIATED_MEMOBJECT, CL_MEM_CONTEXT, CL_MEM_FLAGS, CL_MEM_HOST_NO_ACCESS,
-    CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY, CL_MEM_IMMUTABLE_EXT, CL_MEM_OBJECT_BUFFER,
-    CL_MEM_OBJECT_IMAGE1D_ARRAY, CL_MEM_OBJECT_IMAGE1D_BUFFER, CL_MEM_OBJECT_IMAGE2D_ARRAY, CL_MEM_OBJECT_IMAGE3D,
-    CL_MEM_OBJECT_PIPE, CL_MEM_OFFSET, CL_MEM_SIZE, CL_MEM_TYPE, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES,
-    CL_PROGRAM_BUILD_OPTIONS, CL_PROGRAM_SOURCE, CL_SUCCESS, cl_bool, cl_device_id, cl_event, cl_int, cl_kernel,
-    cl_mem, cl_program, cl_uint, cl_ulong,
+    CL_CONTEXT_NUM_DEVICES, CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES, CL_DEVICE_EXTENSIONS_WITH_VERSION,
+    CL_DEVICE_IMAGE_MAX_ARRAY_SIZE, CL_DEVICE_IMAGE_MAX_BUFFER_SIZE, CL_DEVICE_IMAGE_SUPPORT,
+    CL_DEVICE_IMAGE2D_MAX_HEIGHT, CL_DEVICE_IMAGE2D_MAX_WIDTH, CL_DEVICE_IMAGE3D_MAX_DEPTH,
+    CL_DEVICE_IMAGE3D_MAX_HEIGHT, CL_DEVICE_IMAGE3D_MAX_WIDTH, CL_DEVICE_MAX_PARAMETER_SIZE,
+    CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_DEVICE_MEM_BASE_ADDR_ALIGN, CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT,
+    CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_VERSION, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_EVENT_CONTEXT,
+    CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_IMAGE_ARRAY_SIZE, CL_IMAGE_BUFFER, CL_IMAGE_DEPTH,
+    CL_IMAGE_ELEMENT_SIZE, CL_IMAGE_FORMAT, CL_IMAGE_HEIGHT, CL_IMAGE_WIDTH, CL_INVALID_CONTEXT,
+    CL_INVALID_EVENT_WAIT_LIST, CL_INVALID_KERNEL, CL_INVALID_MEM_OBJECT, CL_INVALID_PROGRAM_EXECUTABLE,
+    CL_INVALID_VALUE, CL_KERNEL_ARG_ADDRESS_CONSTANT, CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ADDRESS_LOCAL,
+    CL_KERNEL_ARG_ADDRESS_QUALIFIER, CL_KERNEL_ARG_TYPE_NAME, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, CL_KERNEL_CONTEXT,
+    CL_KERNEL_NUM_ARGS, CL_KERNEL_PROGRAM, CL_KERNEL_WORK_GROUP_SIZE, CL_MEM_ASSOCIATED_MEMOBJECT, CL_MEM_CONTEXT,
+    CL_MEM_FLAGS, CL_MEM_HOST_NO_ACCESS, CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY, CL_MEM_IMMUTABLE_EXT,
+    CL_MEM_OBJECT_BUFFER, CL_MEM_OBJECT_IMAGE1D, CL_MEM_OBJECT_IMAGE1D_ARRAY, CL_MEM_OBJECT_IMAGE1D_BUFFER,
+    CL_MEM_OBJECT_IMAGE2D_ARRAY, CL_MEM_OBJECT_IMAGE3D, CL_MEM_OBJECT_PIPE, CL_MEM_OFFSET, CL_MEM_SIZE, CL_MEM_TYPE,
+    CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES, CL_PROGRAM_BUILD_OPTIONS, CL_PROGRAM_SOURCE, CL_SUCCESS, cl_bool,
+    cl_context, cl_device_id, cl_event, cl_int, cl_kernel, cl_mem, cl_program, cl_uint, cl_ulong,
 };
 
 use super::calls::{self, Query, number};
 use crate::command_buffer::arguments::{Kind, Space};
 use crate::command_buffer::launch::{Device, Kernel};
-use crate::command_buffer::ranges::{Image, Layers, Memory, Place};
+use crate::command_buffer::ranges::{Image, Limits, Memory, Place, Shape, Target};
 use crate::command_buffer::{Checked, ensure};
 
 /// Types that are right for any bytes.
@@ -88,8 +90,8 @@ pub(super) unsafe fn list<H: Copy, T: Plain + Default>(ask: Query<H>, of: H, nam
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
     pub(super) launches: Device,
-    /// Sub-buffers begin at multiples of so many bytes.
-    pub(super) alignment: usize,
+    /// Of a device that is not alone in its context.
+    pub(super) limits: Option<Limits>,
     /// The most bytes of a launch's arguments.
     pub(super) argument_bytes: usize,
     pub(super) has_images: bool,
@@ -97,12 +99,13 @@ pub(super) struct Facts {
 }
 
 /// # Safety
-/// It is a device.
-pub(super) unsafe fn facts(device: cl_device_id) -> Checked<Facts> {
+/// It is a device of the context.
+pub(super) unsafe fn facts(device: cl_device_id, context: usize) -> Checked<Facts> {
     let ask = calls::clGetDeviceInfo;
-    // SAFETY: a device. What an older driver does not know is not there.
+    // SAFETY: a device and a context. What an older driver does not know is not there.
     unsafe {
-        let bits: cl_uint = one(ask, device, CL_DEVICE_MEM_BASE_ADDR_ALIGN)?;
+        let context: cl_context = ptr::with_exposed_provenance_mut(context);
+        let is_alone = one::<_, cl_uint>(calls::clGetContextInfo, context, CL_CONTEXT_NUM_DEVICES)? == 1;
         let is_older = checked_version(device)? < Some((3, 0));
         Ok(Facts {
             launches: Device {
@@ -111,12 +114,32 @@ pub(super) unsafe fn facts(device: cl_device_id) -> Checked<Facts> {
                 has_non_uniform: is_older
                     || known::<_, cl_bool>(ask, device, CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT)? != 0,
             },
-            alignment: (bits / 8).max(1) as usize,
+            limits: if is_alone { None } else { Some(limits(device)?) },
             argument_bytes: one(ask, device, CL_DEVICE_MAX_PARAMETER_SIZE)?,
             has_images: known::<_, cl_bool>(ask, device, CL_DEVICE_IMAGE_SUPPORT)? != 0,
             has_svm: known::<_, cl_ulong>(ask, device, CL_DEVICE_SVM_CAPABILITIES)? != 0,
         })
     }
+}
+
+/// # Safety
+/// It is a device.
+unsafe fn limits(device: cl_device_id) -> Checked<Limits> {
+    // SAFETY: a device. What an older driver does not know is 0, as all is of a device without images.
+    let most = |name| unsafe { known::<_, usize>(calls::clGetDeviceInfo, device, name) };
+    // SAFETY: a device.
+    let bits: cl_uint = unsafe { one(calls::clGetDeviceInfo, device, CL_DEVICE_MEM_BASE_ADDR_ALIGN) }?;
+    Ok(Limits {
+        alignment: (bits / 8) as usize,
+        row_of_buffer: most(CL_DEVICE_IMAGE_MAX_BUFFER_SIZE)?,
+        plane: [most(CL_DEVICE_IMAGE2D_MAX_WIDTH)?, most(CL_DEVICE_IMAGE2D_MAX_HEIGHT)?],
+        volume: [
+            most(CL_DEVICE_IMAGE3D_MAX_WIDTH)?,
+            most(CL_DEVICE_IMAGE3D_MAX_HEIGHT)?,
+            most(CL_DEVICE_IMAGE3D_MAX_DEPTH)?,
+        ],
+        layers: most(CL_DEVICE_IMAGE_MAX_ARRAY_SIZE)?,
+    })
 }
 
 /// Returns the version of OpenCL that a device has, if it says so.
@@ -219,17 +242,35 @@ pub(super) unsafe fn image(given: cl_mem) -> Checked<Image> {
         let extents =
             if kind == CL_MEM_OBJECT_IMAGE1D_ARRAY { [width, layers, 1] } else { [width, height, depth.max(layers)] };
         let (format, pixel) = (one(ask, given, CL_IMAGE_FORMAT)?, one(ask, given, CL_IMAGE_ELEMENT_SIZE)?);
-        let layers = match kind {
-            CL_MEM_OBJECT_IMAGE1D_ARRAY => Layers::OfRows,
-            CL_MEM_OBJECT_IMAGE3D | CL_MEM_OBJECT_IMAGE2D_ARRAY => Layers::OfSlices,
-            _ => Layers::None,
+        let shape = match kind {
+            CL_MEM_OBJECT_IMAGE1D => Shape::Row,
+            CL_MEM_OBJECT_IMAGE1D_BUFFER => Shape::RowOfBuffer,
+            CL_MEM_OBJECT_IMAGE1D_ARRAY => Shape::Rows,
+            CL_MEM_OBJECT_IMAGE2D_ARRAY => Shape::Planes,
+            CL_MEM_OBJECT_IMAGE3D => Shape::Volume,
+            _ => Shape::Plane,
         };
         let of_buffer = if kind == CL_MEM_OBJECT_IMAGE1D_BUFFER {
             number(one::<_, cl_mem>(ask, given, CL_IMAGE_BUFFER)?)
         } else {
             0
         };
-        Ok(Image { memory, extents, format, pixel, layers, of_buffer })
+        Ok(Image { memory, extents, format, pixel, shape, of_buffer })
+    }
+}
+
+/// Checks that a memory object may be an argument of a launch on the target's device.
+///
+/// # Safety
+/// What the program gave for a memory object. Drivers check that it is one.
+pub(super) unsafe fn is_argument(given: cl_mem, target: &Target) -> Checked {
+    // SAFETY: the caller's promise.
+    let (kind, facts) = unsafe { memory(given) }?;
+    match kind {
+        CL_MEM_OBJECT_BUFFER => target.is_aligned(&facts),
+        CL_MEM_OBJECT_PIPE => Ok(()),
+        // SAFETY: the caller's promise.
+        _ => target.takes(&unsafe { image(given) }?),
     }
 }
 

@@ -141,7 +141,7 @@ unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch
         }
         for at in 0..config.num_svm_args as usize {
             let cl_mutable_dispatch_arg_khr { arg_index, arg_value, .. } = config.arg_svm_list.add(at).read_unaligned();
-            kind_of(arg_index)?;
+            kind_of(arg_index)?.or_as(old.values.list().get(arg_index as usize)).check_address()?;
             let status = calls::clSetKernelArgSVMPointer(kernel.raw(), arg_index, arg_value);
             ensure(status == CL_SUCCESS, status)?;
             values.set(arg_index, Value::Pointer(arg_value.addr()));
@@ -158,7 +158,9 @@ unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch
         kernel
     };
     let (named, kinds) = (Arc::clone(&old.named), Arc::clone(&old.kinds));
-    Ok(Prepared { named, kernel, values, has_exec_info, kinds, facts: old.facts })
+    let prepared = Prepared { named, kernel, values, has_exec_info, kinds, facts: old.facts };
+    prepared.check_on(&buffer.target())?;
+    Ok(prepared)
 }
 
 /// # Safety

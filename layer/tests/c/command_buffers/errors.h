@@ -235,8 +235,16 @@ static void errors_of_svm(void) {
 }
 
 static void errors_of_images(void) {
-    if (!has_images) return;
     command_buffer buffer = begin_refused(NULL);
+    if (!has_images) {
+        cl_uint none[4] = {0};
+        REFUSED(CL_INVALID_OPERATION, f.fill_image(HEAD, here.b, none, zeros, whole_image, TAIL));
+        REFUSED(CL_INVALID_OPERATION, f.copy_image(HEAD, here.a, here.b, zeros, zeros, whole_image, TAIL));
+        REFUSED(CL_INVALID_OPERATION, f.image_to_buffer(HEAD, here.a, here.b, zeros, whole_image, 0, TAIL));
+        REFUSED(CL_INVALID_OPERATION, f.buffer_to_image(HEAD, here.a, here.b, 0, zeros, whole_image, TAIL));
+        end_refused(buffer);
+        return;
+    }
     cl_mem a = here.a, b = here.b, from = here.image, to = here.other_image;
     cl_mem small = new_image(here.context, CL_UNSIGNED_INT8, 4), numbers = new_image(here.context, CL_UNSIGNED_INT32, WIDE);
     size_t o[3] = {0, 0, 0}, r[3] = {8, 8, 1}, out[3] = {WIDE - 7, 0, 0}, deep[3] = {0, 0, 1}, flat[3] = {8, 0, 1},
@@ -500,39 +508,6 @@ static void errors_of_states(void) {
     IS(f.finalize(buffer), CL_INVALID_OPERATION);
     ALL(here.b, 2);
     OK(f.release(buffer));
-}
-
-/* A queue of another device of the same context. */
-static void other_device(void) {
-    cl_device_partition_property by_counts[] = {CL_DEVICE_PARTITION_BY_COUNTS, 1, CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
-    cl_device_partition_property equally[] = {CL_DEVICE_PARTITION_EQUALLY, 1, 0};
-    cl_device_id parts[64], both[2] = {device, NULL};
-    cl_uint count = 0;
-    if (clCreateSubDevices(device, by_counts, 64, parts, &count) != CL_SUCCESS) {
-        count = 0;
-        if (clCreateSubDevices(device, equally, 64, parts, &count) != CL_SUCCESS) count = 0;
-    }
-    cl_int status = CL_INVALID_VALUE;
-    cl_context context = NULL;
-    both[1] = count > 0 ? parts[0] : NULL;
-    if (count > 0) context = clCreateContext(NULL, 2, both, NULL, NULL, &status);
-    if (status != CL_SUCCESS) {
-        printf("no sub-devices\n");
-        return;
-    }
-    cl_command_queue whole = new_queue(context, 0);
-    cl_command_queue part = clCreateCommandQueue(context, both[1], 0, &status);
-    OK(status);
-    command_buffer buffer = new_buffer(whole, 0);
-    OK(f.barrier(buffer, NULL, NULL, 0, NULL, NULL, NULL));
-    OK(f.finalize(buffer));
-    IS(f.enqueue(1, &part, buffer, 0, NULL, NULL), CL_INVALID_DEVICE);
-    run_on(whole, buffer);
-    OK(f.release(buffer));
-    OK(clReleaseCommandQueue(whole));
-    OK(clReleaseCommandQueue(part));
-    OK(clReleaseContext(context));
-    for (cl_uint i = 0; i < count; i++) OK(clReleaseDevice(parts[i]));
 }
 
 static void errors_of_enqueue(void) {

@@ -137,6 +137,14 @@ static void svm_arguments(void) {
     OK(change(buffer, &config, 1));
     run_on(here.plain, buffer);
     SO(svm_is(here.svm, 3) && svm_is(here.other_svm, 4));
+    /* The number is no address, and there is no third argument. Nothing of the update is done. */
+    struct dispatch_argument wrong_pointers[] = {{0, 0, here.svm}, {1, 0, here.svm}};
+    struct dispatch_config wrong_config = {.command = command, .num_svm_args = 2, .arg_svm_list = wrong_pointers};
+    IS(change(buffer, &wrong_config, 1), CL_INVALID_ARG_VALUE);
+    wrong_pointers[1].arg_index = 2;
+    IS(change(buffer, &wrong_config, 1), CL_INVALID_ARG_INDEX);
+    run_on(here.plain, buffer);
+    SO(svm_is(here.svm, 3) && svm_is(here.other_svm, 4));
     if (can_change(EXEC_INFO)) {
         pointer.arg_value = here.svm;
         config.num_exec_infos = 1;
