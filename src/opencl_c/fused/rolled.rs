@@ -1,10 +1,11 @@
 //! Which launches of a fused kernel are the turns of a loop.
 //!
-//! Launches of up to eight kernels that come again and again are a loop: `(a, b), (b, c), (c, d), ..` are the turns
+//! Launches that come again and again are a loop: `(a, b), (b, c), (c, d), ..` are the turns
 //! `(table[turn], table[turn + 1])`. An argument that is the same in all turns is written as it is. Of the others, those that walk over
 //! the same arguments share a table. The order of the launches stays.
 //!
-//! At each launch the loop is taken that saves most. The work is bounded: for each period it is about one look at each launch.
+//! At each launch the loop is taken that saves most. The work is bounded: for each short period it is about one look at each launch, and
+//! turns of many launches are looked for at some launches only.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,8 +13,13 @@ use std::ops::Range;
 
 use super::{Callee, FusedArg, FusedKernel, FusedLaunch, FusedParam};
 
-/// The most launches in a turn.
+/// The most launches in a turn that are looked for at each launch.
 const MOST_LAUNCHES: usize = 8;
+/// The most launches in a turn. More than `MOST_LAUNCHES` are looked for at one launch in `STEP`.
+const MOST_IN_LONG: usize = 1024;
+const STEP: usize = 16;
+/// A turn of many launches is also tried as two, three and four of them: their arguments may be the same after that many only.
+const MULTIPLES: usize = 4;
 /// The fewest turns that are worth a loop.
 const LEAST_TURNS: usize = 4;
 /// The most bytes of tables in a kernel: OpenCL promises twice as many of local memory.
@@ -147,9 +153,19 @@ fn lane_of(search: &Search<'_>, lane: Range<usize>, all_tables: &mut Vec<Table>,
     let mut parts = Vec::new();
     // By period: before this launch there is no room for the tables of a loop.
     let mut full = [0; MOST_LAUNCHES];
-    let mut at = lane.start;
+    let (mut at, mut next_long) = (lane.start, lane.start);
     while at < lane.end {
         let mut best: Option<Found> = None;
+        if at >= next_long {
+            next_long = at + STEP;
+            for (period, turns) in search.long_periods(at, lane.end) {
+                let found = search.with_tables(at, period, turns, *left);
+                let found = found.filter(|found| found.turns >= LEAST_TURNS && found.worth().0 > 0);
+                best = best.into_iter().chain(found).max_by_key(Found::worth);
+                // Its arguments do not fit: a later beginning changes little.
+                next_long = next_long.max(at + turns * period);
+            }
+        }
         for period in 1..=MOST_LAUNCHES {
             let most = (lane.end - at) / period;
             let turns = search.turns(&search.same, at, period).min(most);
@@ -187,6 +203,7 @@ fn lane_of(search: &Search<'_>, lane: Range<usize>, all_tables: &mut Vec<Table>,
         all_tables.extend(tables);
         parts.push(Part::Loop(Loop { start: at, turns, args }));
         at += turns * period;
+        next_long = at;
     }
     parts
 }
@@ -224,6 +241,8 @@ struct Search<'a> {
     memory: InMemory,
     /// By launch: its arguments, and then its range.
     lists: Vec<Vec<FusedArg>>,
+    /// By launch: a number for its kernel, its dimensions and how many arguments it has.
+    names: Vec<usize>,
     /// By period and launch: how many launches from there on have the kernel of the launch that is one period later.
     alike: Vec<Vec<u32>>,
     /// The same, with all arguments.
@@ -242,7 +261,21 @@ impl<'a> Search<'a> {
         let names: Vec<usize> = launches.iter().map(name).collect();
         let alike = runs(launches.len(), |one, other| names[one] == names[other]);
         let same = runs(launches.len(), |one, other| names[one] == names[other] && lists[one] == lists[other]);
-        Self { kernel, memory: InMemory::of(kernel), lists, alike, same }
+        Self { kernel, memory: InMemory::of(kernel), lists, names, alike, same }
+    }
+
+    /// Returns periods of many launches after which the kernels come again from a launch on, with the number of turns until `end`: the
+    /// shortest one and its multiples. None if they come again after fewer launches: such a loop is taken first.
+    fn long_periods(&self, at: usize, end: usize) -> Vec<(usize, usize)> {
+        let names = &self.names[at..end];
+        let near = agreements(&names[..names.len().min(LEAST_TURNS * MOST_IN_LONG)]);
+        let is_period = |period: &usize| near[*period] >= (LEAST_TURNS - 1) * period;
+        let shortest = (1..near.len()).find(is_period).filter(|period| *period > MOST_LAUNCHES);
+        let Some(shortest) = shortest else { return Vec::new() };
+        let all = names.iter().zip(&names[shortest..]).take_while(|(one, other)| one == other).count();
+        let turns = |period: usize| (all + shortest) / period;
+        let periods = (1..=MULTIPLES).map(|times| times * shortest);
+        periods.map(|period| (period, turns(period))).filter(|(_, turns)| *turns >= LEAST_TURNS).collect()
     }
 
     /// Returns how many turns there are from a launch on.
@@ -334,6 +367,24 @@ fn table(tables: &mut Vec<Table>, placed: &mut [Vec<Place>], kind: &FusedParam, 
     }
     tables.push(Table { kind: kind.clone(), entries: column });
     Place::Table(tables.len() - 1, 0)
+}
+
+/// Returns by place, how many names from there on are those from the beginning on (the "Z function").
+fn agreements(names: &[usize]) -> Vec<usize> {
+    let mut all = vec![0; names.len()];
+    // Where the names that were seen to agree begin and end.
+    let (mut begin, mut end) = (0, 0);
+    for at in 1..names.len() {
+        let mut count = if at < end { all[at - begin].min(end - at) } else { 0 };
+        while at + count < names.len() && names[count] == names[at + count] {
+            count += 1;
+        }
+        if at + count > end {
+            (begin, end) = (at, at + count);
+        }
+        all[at] = count;
+    }
+    all
 }
 
 /// Returns by period and launch, how many launches from there on are equal to the launch that is one period later.

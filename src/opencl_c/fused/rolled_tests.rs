@@ -76,7 +76,8 @@ fn check(kernel: &FusedKernel) -> Rolled {
 fn random(rng: &mut Rng, pieces: usize) -> Vec<FusedLaunch> {
     let mut all = Vec::new();
     for _ in 0..pieces {
-        let (period, turns) = (rng.usize(1..10), rng.usize(1..20));
+        let period = if rng.u8(..4) == 0 { rng.usize(10..80) } else { rng.usize(1..10) };
+        let turns = rng.usize(1..20);
         let shape: Vec<(usize, [usize; 3], [usize; 4])> = (0..period)
             .map(|_| (rng.usize(..3), [(); 3].map(|()| rng.usize(..3)), [(); 4].map(|()| rng.usize(..MEMORY))))
             .collect();
@@ -174,6 +175,27 @@ fn two_buffers_in_turn_need_no_table() {
     assert_eq!((found.parts().count(), found.tables.len()), (1, 0), "{found:?}");
 }
 
+/// A time step of many kernels, over two buffers in turn.
+#[test]
+fn turns_may_be_of_many_launches() {
+    let step = |at: usize| launch(at * 7 % 59, [at % 2, 1 - at % 2], 0, 1);
+    let found = chain(929, step);
+    // 59 is odd, so each turn begins with the other buffer: a table of two.
+    let [Part::Loop(of), lines @ ..] = &*found.lanes[0].parts else { panic!("{found:?}") };
+    assert_eq!((of.start, of.turns, of.args.len(), lines.len(), found.tables.len()), (0, 15, 59, 929 - 15 * 59, 1));
+    // Some launches come first, and the walk needs a table.
+    let found = chain(20 + 5 * 40, |at| {
+        if at < 20 { launch(at, [0, 1], 0, 1) } else { launch(20 + at % 40, [at / 40, at / 40 + 1], 0, 1) }
+    });
+    let loops: Vec<_> =
+        found.parts().filter_map(|part| if let Part::Loop(of) = part { Some(of) } else { None }).collect();
+    let [of] = &*loops else { panic!("{found:?}") };
+    assert!(of.start <= 20 + 15 && (of.turns, of.args.len()) == (4, 40), "{found:?}");
+    // Beyond what is looked for.
+    let found = chain(5 * 1025, |at| launch(at % 1025, [0, 1], 0, 1));
+    assert_eq!(found.parts().count(), 5 * 1025);
+}
+
 #[test]
 fn few_launches_are_lines() {
     for count in 0..4 {
@@ -208,6 +230,8 @@ fn long_chains_take_little_time() {
         (0..100_000).map(|at| launch(0, [at % 2, 1 - at % 2], 0, 1)).collect(),
         (0..100_000).map(|_| launch(0, [rng.usize(..12), rng.usize(..12)], rng.usize(..12), rng.usize(..3))).collect(),
         (0..100_000).map(|_| launch(rng.usize(..2), [rng.usize(..12), 0], 0, rng.usize(..3))).collect(),
+        (0..100_000).map(|at| launch(usize::from(at % 1025 == 0), [rng.usize(..12), 0], 0, 0)).collect(),
+        (0..100_000).map(|at| launch(at % 1021, [rng.usize(..12), 0], 0, 0)).collect(),
         random(&mut rng, 1_000),
     ];
     for launches in launches {
