@@ -457,11 +457,13 @@ impl Launch {
 
     /// Some launches that come again and again, with buffers, numbers and sizes that are the same in all turns, walk, or are random.
     fn turns(rng: &mut Rng, shapes: &[Shape]) -> Vec<Self> {
-        let once: Vec<(Self, [u8; 4])> = (0..rng.usize(1..4))
+        // A fused kernel has turns of many launches, too.
+        let (launches, most_turns) = if rng.u8(..4) == 0 { (rng.usize(9..20), 7) } else { (rng.usize(1..4), 12) };
+        let once: Vec<(Self, [u8; 4])> = (0..launches)
             .map(|_| (Self::new(rng, shapes), [rng.u8(..3), rng.u8(..3), rng.u8(..3), rng.u8(..3)]))
             .collect();
         let mut all = Vec::new();
-        for turn in 0..rng.usize(4..12) {
+        for turn in 0..rng.usize(4..most_turns) {
             for (first, [memory, floats, numbers, size]) in &once {
                 let mut next = first.clone();
                 let shape = &shapes[next.kernel];

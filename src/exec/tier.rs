@@ -19,6 +19,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::cl::objects::program_builder::longest_build;
 use crate::exec::build::fuse::{LaidChain, Layout};
 use crate::exec::build::values::Values;
 use crate::exec::finalized::Finalized;
@@ -118,7 +119,7 @@ impl Waiting {
 
     /// Returns when it is built again, after an update has taken it away when submissions had taken `spent` nanoseconds.
     pub(in crate::exec) fn after_loss(mut self, spent: u64, lost: Vec<NotFusedReport>) -> Self {
-        let build = BUILD.load(Ordering::Relaxed);
+        let build = BUILDS.expected(longest_build);
         let first = if self.pinned.is_some() { 0 } else { build * WORTH };
         // Each time twice as long.
         let more = if self.losses == 0 { first } else { build.saturating_mul(WORTH << self.losses.min(MOST_DOUBLED)) };
@@ -130,15 +131,40 @@ impl Waiting {
 /// How often the time until it is built again is doubled at most.
 const MOST_DOUBLED: u32 = 20;
 
-/// How long the last build took, in nanoseconds; before the first one, a guess.
-static BUILD: AtomicU64 = AtomicU64::new(500_000_000);
-
 /// A build is worth its time when submissions have taken so many times as long.
 const WORTH: u64 = 10;
 
+/// How long builds of this process take.
+static BUILDS: Builds = Builds(AtomicU64::new(0));
+
+/// How long builds take, in nanoseconds; 0 before the first one.
+struct Builds(AtomicU64);
+
+impl Builds {
+    /// The least that is expected of the first one.
+    const GUESS: u64 = 500_000_000;
+    /// A fused kernel takes longer to build than the programs of its launches.
+    const MORE: u64 = 2;
+
+    /// Notes how long a build took. After a long one, the next ones may be as long.
+    fn took(&self, nanos: u64) {
+        let nanos = nanos.max(self.0.load(Ordering::Relaxed) / 2).clamp(1, u64::MAX / WORTH);
+        self.0.store(nanos, Ordering::Relaxed);
+    }
+
+    /// Returns how long the next one may take. `longest`: the longest build of a program so far.
+    #[inline]
+    fn expected(&self, longest: impl FnOnce() -> u64) -> u64 {
+        match self.0.load(Ordering::Relaxed) {
+            0 => longest().saturating_mul(Self::MORE).clamp(Self::GUESS, u64::MAX / WORTH),
+            nanos => nanos,
+        }
+    }
+}
+
 /// Notes how long a build took.
 pub(in crate::exec) fn build_took(nanos: u128) {
-    BUILD.store(u64::try_from(nanos).unwrap_or(u64::MAX).min(u64::MAX / WORTH), Ordering::Relaxed);
+    BUILDS.took(u64::try_from(nanos).unwrap_or(u64::MAX));
 }
 
 impl Tier {
@@ -147,7 +173,7 @@ impl Tier {
     pub(in crate::exec) fn is_due(&self, spent: u64) -> bool {
         match self {
             Self::Waiting(Waiting { after, .. }) => {
-                spent >= after.unwrap_or_else(|| WORTH * BUILD.load(Ordering::Relaxed))
+                spent >= after.unwrap_or_else(|| WORTH * BUILDS.expected(longest_build))
             }
             _ => false,
         }
@@ -187,6 +213,36 @@ impl Tier {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Rule Z2: executables whose submissions take as long as they must have all been built for a tenth of that, as long as no build
+    /// takes longer than those before it let expect.
+    #[test]
+    fn builds_take_at_most_a_tenth_of_the_submissions_before_them() {
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let mut rng = fastrand::Rng::with_seed(seed);
+        for _ in 0..1000 {
+            let (builds, longest) = (Builds(AtomicU64::new(0)), rng.u64(..5_000_000_000));
+            let (mut spent, mut built) = (0, 0);
+            for _ in 0..rng.usize(1..20) {
+                let expected = builds.expected(|| longest);
+                assert!(built > 0 || expected >= Builds::GUESS.max(2 * longest));
+                // Each executable begins to build when its own submissions have taken so long.
+                spent += WORTH * expected;
+                let took = rng.u64(1..=expected);
+                builds.took(took);
+                built += took;
+                assert!(built * WORTH <= spent, "{built} of {spent}");
+                assert!(builds.expected(|| longest) >= took);
+            }
+        }
+        let builds = Builds(AtomicU64::new(0));
+        builds.took(0);
+        assert_eq!(builds.expected(|| 0), 1, "a build has been measured");
+        builds.took(u64::MAX);
+        assert!(builds.expected(|| 0).checked_mul(WORTH).is_some());
+        assert!(Builds(AtomicU64::new(0)).expected(|| u64::MAX).checked_mul(WORTH).is_some());
+    }
 
     /// Rule Z5
     #[test]

@@ -1,7 +1,9 @@
 //! The builder of programs.
 
 use std::ffi::CString;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use bytemuck::Pod;
 use opencl_sys::CL_PROGRAM_BUILD_LOG;
@@ -41,6 +43,13 @@ pub struct ProgramBuilder {
     options: String,
     constants: Vec<(u32, Vec<u8>)>,
     globals: Listing,
+}
+
+static LONGEST_BUILD: AtomicU64 = AtomicU64::new(0);
+
+/// Returns how long the longest build of a program in this process took, in nanoseconds.
+pub(crate) fn longest_build() -> u64 {
+    LONGEST_BUILD.load(Ordering::Relaxed)
 }
 
 impl ProgramBuilder {
@@ -339,11 +348,13 @@ impl ProgramBuilder {
     fn build(&self, core: &'static Core, handle: Handle<ProgramKind>) -> Result<Program> {
         let options = c_string("the build options", &self.options)?;
         let _building = self.lock_builds();
+        let begun = Instant::now();
         // SAFETY: **live**; NULL and 0 mean every device of the program; there is no callback, so the call returns
         // after the build.
         let status = unsafe {
             (core.clBuildProgram)(handle.raw(), 0, std::ptr::null(), options.as_ptr(), None, std::ptr::null_mut())
         };
+        LONGEST_BUILD.fetch_max(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
         let program = Program::wrap(handle, &self.context);
         let Err(error) = check("clBuildProgram", status) else { return Ok(program) };
         let culprit = self.context.devices().iter().find(|device| !program.is_built_for(device).unwrap_or(false));

@@ -180,8 +180,9 @@ impl Finalize {
     }
 
     /// With [`Fuse::Auto`]: sets how long submissions run, all together, before fused kernels are built. Without this call it is ten
-    /// times as long as the last build in the process took, and 5 s before the first one. The environment variable
-    /// `CLGRAPH_FUSE_AFTER` counts, in milliseconds, only if the program does not call this.
+    /// times as long as the last build in the process took, or half of a longer one before. Before the first one it is twenty times as
+    /// long as the longest build of a program in the process took, and 5 s at least. The environment variable `CLGRAPH_FUSE_AFTER`
+    /// counts, in milliseconds, only if the program does not call this.
     pub const fn fuse_after(mut self, submissions: Duration) -> Self {
         self.fuse_after = Some(submissions);
         self
