@@ -5,10 +5,12 @@ use std::error::Error;
 use std::ffi::c_void;
 use std::hint::black_box;
 use std::ptr::{null, null_mut};
+use std::time::Duration;
 
 use clgraph::opencl3::types::{cl_command_queue, cl_event, cl_kernel};
 use clgraph::{
-    Buffer, Executable, Finalize, Fuse, Graph, Kernel, Loops, Memory, Node, Parameter, Path, Program, Queue,
+    Buffer, Executable, Finalize, Fuse, FusingState, Graph, Kernel, Loops, Memory, Node, Parameter, Path, Program,
+    ProgramBuilder, Queue, Report, TuningState,
 };
 
 type Failure = Box<dyn Error>;
@@ -139,6 +141,7 @@ fn main() -> Result<(), Failure> {
     executable.submit(&setting.queue)?.wait()?;
     let run = counted("submit, 1000 nodes", || executable.submit(&setting.queue))?;
     run.wait()?;
+    ended(&setting)?;
     let one = Graph::new(&setting.queue)?;
     // SAFETY: it does nothing.
     unsafe { one.kernel(&setting.nothing).range(1).add()? };
@@ -200,9 +203,43 @@ fn main() -> Result<(), Failure> {
         let work = || executable.update(&made.scaling);
         if value == 2 { work()? } else { counted(&format!("update a number, fused, {count} nodes"), work)? }
     }
-    assert_eq!(executable.report().fusing, clgraph::FusingState::Taken);
+    assert_eq!(executable.report().fusing, FusingState::Taken);
     shared_memory(&setting, 1_000)?;
     turns(&setting, 100)
+}
+
+/// Once it is known that an executable is not to be fused, it costs what one costs that was never to be. Kernels that are built with the
+/// option below never are.
+fn ended(setting: &Setting) -> Result<(), Failure> {
+    let program = ProgramBuilder::new(&setting.queue).options("-cl-fast-relaxed-math").source(SOURCE)?;
+    let (nothing, graph) = (program.kernel("nothing")?, Graph::new(&setting.queue)?);
+    for _ in 0..10 {
+        // SAFETY: it does nothing.
+        unsafe { graph.kernel(&nothing).range(1).after_all_leaves().add()? };
+    }
+    let both = [
+        ("never to be fused", Fuse::Off, FusingState::Off),
+        ("not fused in the end", Fuse::Auto, FusingState::Nothing),
+    ];
+    for (name, fuse, ends) in both {
+        // The autotuner may find another way, which costs something else.
+        let mut finalized = (0..100).map(|_| {
+            let executable = graph.finalize(Finalize::new().path(Path::Auto).fuse(fuse).fuse_after(Duration::ZERO))?;
+            let is_settled = |report: Report| report.fusing == ends && report.tuning.state != TuningState::Trying;
+            while !is_settled(executable.report()) {
+                executable.submit(&setting.queue)?.wait()?;
+            }
+            Ok(executable)
+        });
+        let is_plain = |executable: &clgraph::Result<Executable>| {
+            let taken = |executable: &Executable| executable.report().tuning.strategies.into_iter().find(|of| of.taken);
+            executable.as_ref().map_or(true, |of| taken(of).is_some_and(|of| of.path == Path::Replay))
+        };
+        let executable = finalized.find(is_plain).ok_or("the autotuner always finds another way than replay")??;
+        let run = counted(&format!("submit, 10 nodes, {name}"), || executable.submit(&setting.queue))?;
+        run.wait()?;
+    }
+    Ok(())
 }
 
 type Launch = unsafe extern "system" fn(
