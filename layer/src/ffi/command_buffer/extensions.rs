@@ -8,11 +8,13 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use opencl_sys::{
     CL_COMMAND_BUFFER_CAPABILITY_DEVICE_SIDE_ENQUEUE_KHR, CL_COMMAND_BUFFER_CAPABILITY_KERNEL_PRINTF_KHR,
     CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR,
-    CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR, CL_DEVICE_COMMAND_BUFFER_SUPPORTED_QUEUE_PROPERTIES_KHR,
+    CL_DEVICE_COMMAND_BUFFER_NUM_SYNC_DEVICES_KHR, CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR,
+    CL_DEVICE_COMMAND_BUFFER_SUPPORTED_QUEUE_PROPERTIES_KHR, CL_DEVICE_COMMAND_BUFFER_SYNC_DEVICES_KHR,
     CL_DEVICE_EXTENSIONS, CL_DEVICE_EXTENSIONS_WITH_VERSION, CL_DEVICE_MUTABLE_DISPATCH_CAPABILITIES_KHR,
-    CL_DEVICE_PLATFORM, CL_DEVICE_QUEUE_ON_HOST_PROPERTIES, CL_DEVICE_TYPE_ALL, CL_INVALID_OPERATION,
-    CL_PLATFORM_EXTENSIONS, CL_PLATFORM_EXTENSIONS_WITH_VERSION, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
-    CL_QUEUE_PROFILING_ENABLE, CL_SUCCESS, cl_device_id, cl_int, cl_platform_id, cl_uint, cl_ulong,
+    CL_DEVICE_PLATFORM, CL_DEVICE_QUEUE_ON_HOST_PROPERTIES, CL_DEVICE_TYPE_ALL, CL_INVALID_OPERATION, CL_INVALID_VALUE,
+    CL_PLATFORM_COMMAND_BUFFER_CAPABILITIES_KHR, CL_PLATFORM_EXTENSIONS, CL_PLATFORM_EXTENSIONS_WITH_VERSION,
+    CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROFILING_ENABLE, CL_SUCCESS, cl_device_id, cl_int,
+    cl_platform_id, cl_uint, cl_ulong,
 };
 
 use super::{buffer, calls, capture, enqueue, enter, kernels, query, record, update, visit};
@@ -131,6 +133,8 @@ unsafe extern "system" fn clGetDeviceInfo(
             | CL_DEVICE_COMMAND_BUFFER_SUPPORTED_QUEUE_PROPERTIES_KHR
             | CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR
             | CL_DEVICE_MUTABLE_DISPATCH_CAPABILITIES_KHR
+            | CL_DEVICE_COMMAND_BUFFER_NUM_SYNC_DEVICES_KHR
+            | CL_DEVICE_COMMAND_BUFFER_SYNC_DEVICES_KHR
     );
     // SAFETY: what the program gave.
     if is_ours && !device.is_null() && quietly(|| unsafe { serves_device(device) }).unwrap_or(false) {
@@ -152,6 +156,10 @@ unsafe extern "system" fn clGetDeviceInfo(
                     query::answer(&[host & known], size, value, size_ret)
                 }
                 CL_DEVICE_MUTABLE_DISPATCH_CAPABILITIES_KHR => query::answer(&[FIELDS], size, value, size_ret),
+                // The driver's, of the extension for several devices, which is not listed.
+                CL_DEVICE_COMMAND_BUFFER_NUM_SYNC_DEVICES_KHR | CL_DEVICE_COMMAND_BUFFER_SYNC_DEVICES_KHR => {
+                    CL_INVALID_VALUE
+                }
                 _ => query::answer(&[0 as cl_ulong], size, value, size_ret),
             };
             ensure(status == CL_SUCCESS, status)
@@ -198,7 +206,10 @@ unsafe extern "system" fn clGetPlatformInfo(
     value: *mut c_void,
     size_ret: *mut usize,
 ) -> cl_int {
-    let is_ours = matches!(name, CL_PLATFORM_EXTENSIONS | CL_PLATFORM_EXTENSIONS_WITH_VERSION);
+    let is_ours = matches!(
+        name,
+        CL_PLATFORM_EXTENSIONS | CL_PLATFORM_EXTENSIONS_WITH_VERSION | CL_PLATFORM_COMMAND_BUFFER_CAPABILITIES_KHR
+    );
     // A platform lists what all its devices have.
     let all = || -> Checked<bool> {
         if !serves(platform) {
@@ -212,6 +223,8 @@ unsafe extern "system" fn clGetPlatformInfo(
     if is_ours && quietly(all).is_some_and(|all| all == Ok(true)) {
         // SAFETY: a platform, and the caller's places.
         return enter(|| unsafe {
+            // As for devices.
+            ensure(name != CL_PLATFORM_COMMAND_BUFFER_CAPABILITIES_KHR, CL_INVALID_VALUE)?;
             let list = query::list(calls::clGetPlatformInfo, platform, name)?;
             let status = if name == CL_PLATFORM_EXTENSIONS {
                 query::answer(&text(&list), size, value, size_ret)

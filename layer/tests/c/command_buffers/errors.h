@@ -586,6 +586,12 @@ static void answers(const char *line, query *ask, void *object, cl_uint name, si
 #define ANSWERS(ask, object, name, type, wanted) answers(HERE, ask, object, name, sizeof(type), &(type){wanted})
 
 static void queries(void) {
+    /* Names of the extension for several devices are there with it only: 0x12AB to 0x12AC, and the platform's 0x0908. */
+    if (!has_multi) {
+        IS(clGetDeviceInfo(device, 0x12AB, 0, NULL, &(size_t){0}), CL_INVALID_VALUE);
+        IS(clGetDeviceInfo(device, 0x12AC, 0, NULL, &(size_t){0}), CL_INVALID_VALUE);
+        IS(clGetPlatformInfo(platform, 0x0908, 0, NULL, &(size_t){0}), CL_INVALID_VALUE);
+    }
     cl_properties flags[] = {BUFFER_FLAGS, 0, 0}, empty[] = {0};
     cl_int status;
     command_buffer buffer = f.create(1, &here.plain, flags, &status);
