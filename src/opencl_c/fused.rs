@@ -86,7 +86,7 @@ use std::ops::Range;
 
 use self::helpers::{ITEM, write_helpers};
 use self::ids::{IDS, OWN};
-pub(super) use self::ids::{RANGE, RANGE_NAMES};
+use self::ids::{RANGE, RANGE_NAMES};
 use self::rolled::{Lane, Loop, Part, Place, Rolled, Table, rolled};
 use self::run::{SCALAR, write_run};
 use self::tables::{Names, declare_tables, fill_tables, write_sizes};

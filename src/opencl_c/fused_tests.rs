@@ -1,6 +1,6 @@
 //! Which kernels can be functions of one work-item, and what is written of them.
 
-use expect_test::expect;
+use expect_test::expect_file;
 
 use super::fused::{
     COPY, Callee, Dialect, FILL, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, Unit, ValueType, each_item,
@@ -8,6 +8,14 @@ use super::fused::{
 };
 use super::source::{NotItem, ParamKind, Source};
 use super::unreadable::Unreadable;
+
+/// Compares a source that drivers get with the one that is kept; `UPDATE_EXPECT=1` keeps it. `tests/fused_texts.rs` builds and runs those
+/// that are kept on each driver.
+pub(super) fn is_kept(name: &str, text: &str) {
+    let runs = include_str!("../../tests/fused_texts.rs");
+    assert!(runs.contains(&format!("{name:?},")), "tests/fused_texts.rs does not run {name}");
+    expect_file![format!("{}/tests/fused_texts/{name}.cl", env!("CARGO_MANIFEST_DIR"))].assert_eq(text);
+}
 
 pub(super) fn read(text: &str) -> Source {
     Source::read(text, "").unwrap()
@@ -212,7 +220,7 @@ fn launch(kernel: &str, args: &[usize], dims: u32, range: [[FusedArg; 3]; 3]) ->
     FusedLaunch { kernel: Callee { unit: 0, kernel: kernel.to_owned() }, args, dims, range }
 }
 
-/// The source that drivers get. `tests/fused.rs` builds and runs such sources on each driver.
+/// The source that drivers get.
 #[test]
 fn a_fused_kernel_calls_a_function_for_each_launch() {
     let text = "kernel void add(global float *to, float by) {\n    to[get_global_id(0)] += by;\n}\n";
@@ -231,50 +239,10 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
         group: Some([2, 1, 1]),
         turns: false,
     };
-    let written = |form| {
-        let all = fused(
-            &Unit::alone(text, &read(text)),
-            Dialect { form, size_beyond: 1, vectorizes: true },
-            std::slice::from_ref(&kernel),
-            true,
-        );
-        let (_, own) = all.split_once("#undef get_num_groups\n").unwrap();
-        // The range of a function is the same for all.
-        own.replace(super::fused::RANGE, "RANGE").replace(super::fused::RANGE_NAMES, "RANGE")
-    };
-    expect![[r#"
-        __attribute__((noinline)) void clgraph_fuse_run3_add(global float * to , float by, RANGE) {
-            for (uint clgraph_fuse_z = clgraph_fuse_o2; clgraph_fuse_z < clgraph_fuse_o2 + clgraph_fuse_n2; ++clgraph_fuse_z)
-            for (uint clgraph_fuse_y = clgraph_fuse_o1; clgraph_fuse_y < clgraph_fuse_o1 + clgraph_fuse_n1; ++clgraph_fuse_y)
-            for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
-                clgraph_fuse_item_add(to, by, clgraph_fuse_x, clgraph_fuse_y, clgraph_fuse_z, RANGE);
-        }
-        __attribute__((noinline)) void clgraph_fuse_run1_add(global float * to , float by, RANGE) {
-            for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)
-                clgraph_fuse_item_add(to, by, clgraph_fuse_x, 0, 0, RANGE);
-        }
-        kernel __attribute__((reqd_work_group_size(2, 1, 1))) void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, float clgraph_fuse_a2, const uint clgraph_fuse_a3, const uint clgraph_fuse_go) {
-            if (clgraph_fuse_go == 0 || get_local_id(0) != 0) return;
-            clgraph_fuse_run1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
-            clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
-        }
-    "#]].assert_eq(&written(Form::OneItem));
-    expect![[r#"
-        __attribute__((noinline)) void clgraph_fuse_run3_add(global float * to , float by, RANGE) {
-            for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0 * clgraph_fuse_n1 * clgraph_fuse_n2; clgraph_fuse_v += (uint)get_local_size(0))
-                clgraph_fuse_item_add(to, by, clgraph_fuse_o0 + clgraph_fuse_v % clgraph_fuse_n0, clgraph_fuse_o1 + clgraph_fuse_v / clgraph_fuse_n0 % clgraph_fuse_n1, clgraph_fuse_o2 + clgraph_fuse_v / (clgraph_fuse_n0 * clgraph_fuse_n1), RANGE);
-        }
-        __attribute__((noinline)) void clgraph_fuse_run1_add(global float * to , float by, RANGE) {
-            for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0; clgraph_fuse_v += (uint)get_local_size(0))
-                clgraph_fuse_item_add(to, by, clgraph_fuse_o0 + clgraph_fuse_v, 0, 0, RANGE);
-        }
-        kernel __attribute__((reqd_work_group_size(2, 1, 1))) void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, float clgraph_fuse_a2, const uint clgraph_fuse_a3, const uint clgraph_fuse_go) {
-            if (clgraph_fuse_go == 0) return;
-            clgraph_fuse_run1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
-            barrier(CLK_GLOBAL_MEM_FENCE);
-            clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
-        }
-    "#]].assert_eq(&written(Form::OneGroup));
+    for (name, form) in [("one_item", Form::OneItem), ("one_group", Form::OneGroup)] {
+        let dialect = Dialect { form, size_beyond: 1, vectorizes: true };
+        is_kept(name, &fused(&Unit::alone(text, &read(text)), dialect, std::slice::from_ref(&kernel), true));
+    }
     let scalar = Dialect { form: Form::OneItem, size_beyond: 0, vectorizes: false };
     let all = fused(&Unit::alone(text, &read(text)), scalar, std::slice::from_ref(&kernel), true);
     let pragma = "\n#pragma clang loop vectorize(disable) interleave(disable)\n    for (uint clgraph_fuse_x";
@@ -288,92 +256,17 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
         all.contains("void clgraph_fuse_item_add(global float * to , float by, const uint clgraph_fuse_x,"),
         "{all}"
     );
-    // Lanes.
-    let lanes = |form| {
-        let mut launches = kernel.launches.clone();
-        launches.extend((0..4).map(|_| launch("add", &[0, 1], 1, line)));
-        let kernel = FusedKernel { launches, lane_ends: vec![2], ..kernel.clone() };
-        let all = fused(&Unit::alone(text, &read(text)), Dialect { form, ..scalar }, &[kernel], true);
-        let at = all.find("    const uint clgraph_fuse_lane").unwrap();
-        all[at..].replace(", 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);", ", RANGE);")
-    };
-    expect![[r#"
-            const uint clgraph_fuse_lane = (uint)get_group_id(0);
-            if (clgraph_fuse_lane == 0) {
-            clgraph_fuse_run1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, RANGE);
-            clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, RANGE);
-            }
-            if (clgraph_fuse_lane == 1) {
-        #pragma clang loop vectorize(disable) interleave(disable)
-            for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 4; ++clgraph_fuse_turn) {
-                clgraph_fuse_turn1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, RANGE);
-            }
-            }
-        }
-    "#]]
-    .assert_eq(&lanes(Form::OneItem));
-    expect![[r#"
-            const uint clgraph_fuse_lane = (uint)get_group_id(0);
-            if (clgraph_fuse_lane == 0) {
-            clgraph_fuse_run1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, RANGE);
-            barrier(CLK_GLOBAL_MEM_FENCE);
-            clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, RANGE);
-            }
-            if (clgraph_fuse_lane == 1) {
-            for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 4; ++clgraph_fuse_turn) {
-                clgraph_fuse_turn1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, RANGE);
-                barrier(CLK_GLOBAL_MEM_FENCE);
-            }
-            }
-        }
-    "#]]
-    .assert_eq(&lanes(Form::OneGroup));
-    // The turns of a loop.
-    let turns = |form| {
-        let kernel = FusedKernel { turns: true, ..kernel.clone() };
-        let all = fused(&Unit::alone(text, &read(text)), Dialect { form, ..scalar }, &[kernel], true);
-        let at = all.find("    const uint clgraph_fuse_most").unwrap();
-        all[at..].to_owned()
-    };
-    expect![[r#"
-            const uint clgraph_fuse_most = clgraph_fuse_state[0];
-            uint clgraph_fuse_done = 0;
-            uint clgraph_fuse_goes_on = clgraph_fuse_state[1] == 0 || clgraph_fuse_condition[clgraph_fuse_at] != 0;
-        #pragma clang loop vectorize(disable) interleave(disable)
-            for (; clgraph_fuse_goes_on != 0 && clgraph_fuse_done < clgraph_fuse_most; ++clgraph_fuse_done) {
-            clgraph_fuse_run1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
-            clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
-            clgraph_fuse_goes_on = clgraph_fuse_condition[clgraph_fuse_at] != 0;
-            }
-            if (get_local_id(0) == 0) {
-                clgraph_fuse_state[2] = clgraph_fuse_goes_on;
-                clgraph_fuse_state[3] = clgraph_fuse_done;
-            }
-        }
-    "#]]
-    .assert_eq(&turns(Form::OneItem));
-    expect![[r#"
-            const uint clgraph_fuse_most = clgraph_fuse_state[0];
-            uint clgraph_fuse_done = 0;
-            if (get_local_id(0) == 0) clgraph_fuse_seen = clgraph_fuse_state[1] == 0 || clgraph_fuse_condition[clgraph_fuse_at] != 0;
-            barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-            uint clgraph_fuse_goes_on = clgraph_fuse_seen;
-            for (; clgraph_fuse_goes_on != 0 && clgraph_fuse_done < clgraph_fuse_most; ++clgraph_fuse_done) {
-            clgraph_fuse_run1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
-            barrier(CLK_GLOBAL_MEM_FENCE);
-            clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
-            barrier(CLK_GLOBAL_MEM_FENCE);
-            if (get_local_id(0) == 0) clgraph_fuse_seen = clgraph_fuse_condition[clgraph_fuse_at] != 0;
-            barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-            clgraph_fuse_goes_on = clgraph_fuse_seen;
-            }
-            if (get_local_id(0) == 0) {
-                clgraph_fuse_state[2] = clgraph_fuse_goes_on;
-                clgraph_fuse_state[3] = clgraph_fuse_done;
-            }
-        }
-    "#]]
-    .assert_eq(&turns(Form::OneGroup));
+    for (form, of) in [(Form::OneItem, "one_item"), (Form::OneGroup, "one_group")] {
+        let dialect = Dialect { form, ..scalar };
+        let written = |kernel| fused(&Unit::alone(text, &read(text)), dialect, &[kernel], true);
+        // Lanes share nothing.
+        let (mut launches, mut params) = (kernel.launches.clone(), kernel.params.clone());
+        params.push(FusedParam::Memory);
+        launches.extend((0..4).map(|_| launch("add", &[4, 1], 1, line)));
+        let of_lanes = FusedKernel { params, launches, lane_ends: vec![2], ..kernel.clone() };
+        is_kept(&format!("lanes_{of}"), &written(of_lanes));
+        is_kept(&format!("turns_{of}"), &written(FusedKernel { turns: true, ..kernel.clone() }));
+    }
 }
 
 /// A chain of two kernels, whose buffers, values and sizes differ from turn to turn; then one over two buffers.
@@ -399,113 +292,12 @@ pub(super) fn repeating() -> (&'static str, FusedKernel) {
 #[test]
 fn launches_that_come_again_are_loops() {
     let (text, kernel) = repeating();
-    let written = |form, vectorizes| {
+    for (name, form, vectorizes) in
+        [("loops_one_item", Form::OneItem, false), ("loops_one_group", Form::OneGroup, true)]
+    {
         let dialect = Dialect { form, size_beyond: 1, vectorizes };
-        let all = fused(&Unit::alone(text, &read(text)), dialect, std::slice::from_ref(&kernel), true);
-        let (_, own) = all.split_once("#undef get_num_groups\n").unwrap();
-        own.replace(super::fused::RANGE, "RANGE").replace(super::fused::RANGE_NAMES, "RANGE")
-    };
-    expect![[r#"
-        void clgraph_fuse_turn1_f(global const int * s , global int * t , const pair by, RANGE) {
-            volatile uint clgraph_fuse_v0 = clgraph_fuse_o0;
-            const uint clgraph_fuse_b0 = clgraph_fuse_v0;
-        #pragma clang loop vectorize(disable) interleave(disable)
-            for (uint clgraph_fuse_x = clgraph_fuse_b0; clgraph_fuse_x < clgraph_fuse_b0 + clgraph_fuse_n0; ++clgraph_fuse_x)
-                clgraph_fuse_item_f(s, t, by, clgraph_fuse_x, 0, 0, RANGE);
-        }
-        __attribute__((noinline)) void clgraph_fuse_run3_g(global int * t, RANGE) {
-            volatile uint clgraph_fuse_v0 = clgraph_fuse_o0;
-            const uint clgraph_fuse_b0 = clgraph_fuse_v0;
-            volatile uint clgraph_fuse_v1 = clgraph_fuse_o1;
-            const uint clgraph_fuse_b1 = clgraph_fuse_v1;
-            volatile uint clgraph_fuse_v2 = clgraph_fuse_o2;
-            const uint clgraph_fuse_b2 = clgraph_fuse_v2;
-        #pragma clang loop vectorize(disable) interleave(disable)
-            for (uint clgraph_fuse_z = clgraph_fuse_b2; clgraph_fuse_z < clgraph_fuse_b2 + clgraph_fuse_n2; ++clgraph_fuse_z)
-        #pragma clang loop vectorize(disable) interleave(disable)
-            for (uint clgraph_fuse_y = clgraph_fuse_b1; clgraph_fuse_y < clgraph_fuse_b1 + clgraph_fuse_n1; ++clgraph_fuse_y)
-        #pragma clang loop vectorize(disable) interleave(disable)
-            for (uint clgraph_fuse_x = clgraph_fuse_b0; clgraph_fuse_x < clgraph_fuse_b0 + clgraph_fuse_n0; ++clgraph_fuse_x)
-                clgraph_fuse_item_g(t, clgraph_fuse_x, clgraph_fuse_y, clgraph_fuse_z, RANGE);
-        }
-        void clgraph_fuse_turn1_g(global int * t, RANGE) {
-            volatile uint clgraph_fuse_v0 = clgraph_fuse_o0;
-            const uint clgraph_fuse_b0 = clgraph_fuse_v0;
-        #pragma clang loop vectorize(disable) interleave(disable)
-            for (uint clgraph_fuse_x = clgraph_fuse_b0; clgraph_fuse_x < clgraph_fuse_b0 + clgraph_fuse_n0; ++clgraph_fuse_x)
-                clgraph_fuse_item_g(t, clgraph_fuse_x, 0, 0, RANGE);
-        }
-        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, global void *clgraph_fuse_a2, global void *clgraph_fuse_a3, global void *clgraph_fuse_a4, global void *clgraph_fuse_a5, clgraph_fuse_type0 clgraph_fuse_a6, clgraph_fuse_type0 clgraph_fuse_a7, clgraph_fuse_type0 clgraph_fuse_a8, clgraph_fuse_type0 clgraph_fuse_a9, clgraph_fuse_type0 clgraph_fuse_a10, const uint clgraph_fuse_a11, const uint clgraph_fuse_a12, const uint clgraph_fuse_go) {
-            if (clgraph_fuse_go == 0 || get_local_id(0) != 0) return;
-            global void *clgraph_fuse_t0[6] = {clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_a2, clgraph_fuse_a3, clgraph_fuse_a4, clgraph_fuse_a5};
-            clgraph_fuse_type0 clgraph_fuse_t1[5] = {clgraph_fuse_a6, clgraph_fuse_a7, clgraph_fuse_a8, clgraph_fuse_a9, clgraph_fuse_a10};
-            uint clgraph_fuse_t2[5] = {clgraph_fuse_a11, clgraph_fuse_a12, clgraph_fuse_a11, clgraph_fuse_a12, clgraph_fuse_a11};
-        #pragma clang loop vectorize(disable) interleave(disable)
-            for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 5; ++clgraph_fuse_turn) {
-                clgraph_fuse_turn1_f(clgraph_fuse_t0[clgraph_fuse_turn], clgraph_fuse_t0[clgraph_fuse_turn + 1], clgraph_fuse_t1[clgraph_fuse_turn], 1, 0, 0, 0, clgraph_fuse_t2[clgraph_fuse_turn], 1, 1, 1, 1, 1);
-                clgraph_fuse_turn1_g(clgraph_fuse_t0[clgraph_fuse_turn + 1], 1, 0, 0, 0, clgraph_fuse_a11, 1, 1, 1, 1, 1);
-            }
-            clgraph_fuse_run3_g(clgraph_fuse_a0, 2, 0, 0, 0, clgraph_fuse_a12, 1, 1, 1, 1, 1);
-        #pragma clang loop vectorize(disable) interleave(disable)
-            for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 6; ++clgraph_fuse_turn) {
-                clgraph_fuse_turn1_f(clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_a6, 1, 0, 0, 0, clgraph_fuse_a12, 1, 1, 1, 1, 1);
-                clgraph_fuse_turn1_f(clgraph_fuse_a1, clgraph_fuse_a0, clgraph_fuse_a6, 1, 0, 0, 0, clgraph_fuse_a12, 1, 1, 1, 1, 1);
-            }
-        }
-    "#]].assert_eq(&written(Form::OneItem, false));
-    expect![[r#"
-        void clgraph_fuse_turn1_f(global const int * s , global int * t , const pair by, RANGE) {
-            for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0; clgraph_fuse_v += (uint)get_local_size(0))
-                clgraph_fuse_item_f(s, t, by, clgraph_fuse_o0 + clgraph_fuse_v, 0, 0, RANGE);
-        }
-        __attribute__((noinline)) void clgraph_fuse_run3_g(global int * t, RANGE) {
-            for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0 * clgraph_fuse_n1 * clgraph_fuse_n2; clgraph_fuse_v += (uint)get_local_size(0))
-                clgraph_fuse_item_g(t, clgraph_fuse_o0 + clgraph_fuse_v % clgraph_fuse_n0, clgraph_fuse_o1 + clgraph_fuse_v / clgraph_fuse_n0 % clgraph_fuse_n1, clgraph_fuse_o2 + clgraph_fuse_v / (clgraph_fuse_n0 * clgraph_fuse_n1), RANGE);
-        }
-        void clgraph_fuse_turn1_g(global int * t, RANGE) {
-            for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0; clgraph_fuse_v += (uint)get_local_size(0))
-                clgraph_fuse_item_g(t, clgraph_fuse_o0 + clgraph_fuse_v, 0, 0, RANGE);
-        }
-        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, global void *clgraph_fuse_a2, global void *clgraph_fuse_a3, global void *clgraph_fuse_a4, global void *clgraph_fuse_a5, clgraph_fuse_type0 clgraph_fuse_a6, clgraph_fuse_type0 clgraph_fuse_a7, clgraph_fuse_type0 clgraph_fuse_a8, clgraph_fuse_type0 clgraph_fuse_a9, clgraph_fuse_type0 clgraph_fuse_a10, const uint clgraph_fuse_a11, const uint clgraph_fuse_a12, const uint clgraph_fuse_go) {
-            if (clgraph_fuse_go == 0) return;
-            global void *local clgraph_fuse_t0[6];
-            local clgraph_fuse_type0 clgraph_fuse_t1[5];
-            local uint clgraph_fuse_t2[5];
-            if (get_local_id(0) == 0) {
-                clgraph_fuse_t0[0] = clgraph_fuse_a0;
-                clgraph_fuse_t0[1] = clgraph_fuse_a1;
-                clgraph_fuse_t0[2] = clgraph_fuse_a2;
-                clgraph_fuse_t0[3] = clgraph_fuse_a3;
-                clgraph_fuse_t0[4] = clgraph_fuse_a4;
-                clgraph_fuse_t0[5] = clgraph_fuse_a5;
-                clgraph_fuse_t1[0] = clgraph_fuse_a6;
-                clgraph_fuse_t1[1] = clgraph_fuse_a7;
-                clgraph_fuse_t1[2] = clgraph_fuse_a8;
-                clgraph_fuse_t1[3] = clgraph_fuse_a9;
-                clgraph_fuse_t1[4] = clgraph_fuse_a10;
-                clgraph_fuse_t2[0] = clgraph_fuse_a11;
-                clgraph_fuse_t2[1] = clgraph_fuse_a12;
-                clgraph_fuse_t2[2] = clgraph_fuse_a11;
-                clgraph_fuse_t2[3] = clgraph_fuse_a12;
-                clgraph_fuse_t2[4] = clgraph_fuse_a11;
-            }
-            barrier(CLK_LOCAL_MEM_FENCE);
-            for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 5; ++clgraph_fuse_turn) {
-                clgraph_fuse_turn1_f(clgraph_fuse_t0[clgraph_fuse_turn], clgraph_fuse_t0[clgraph_fuse_turn + 1], clgraph_fuse_t1[clgraph_fuse_turn], 1, 0, 0, 0, clgraph_fuse_t2[clgraph_fuse_turn], 1, 1, 1, 1, 1);
-                barrier(CLK_GLOBAL_MEM_FENCE);
-                clgraph_fuse_turn1_g(clgraph_fuse_t0[clgraph_fuse_turn + 1], 1, 0, 0, 0, clgraph_fuse_a11, 1, 1, 1, 1, 1);
-                barrier(CLK_GLOBAL_MEM_FENCE);
-            }
-            clgraph_fuse_run3_g(clgraph_fuse_a0, 2, 0, 0, 0, clgraph_fuse_a12, 1, 1, 1, 1, 1);
-            barrier(CLK_GLOBAL_MEM_FENCE);
-            for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 6; ++clgraph_fuse_turn) {
-                clgraph_fuse_turn1_f(clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_a6, 1, 0, 0, 0, clgraph_fuse_a12, 1, 1, 1, 1, 1);
-                barrier(CLK_GLOBAL_MEM_FENCE);
-                clgraph_fuse_turn1_f(clgraph_fuse_a1, clgraph_fuse_a0, clgraph_fuse_a6, 1, 0, 0, 0, clgraph_fuse_a12, 1, 1, 1, 1, 1);
-                barrier(CLK_GLOBAL_MEM_FENCE);
-            }
-        }
-    "#]].assert_eq(&written(Form::OneGroup, true));
+        is_kept(name, &fused(&Unit::alone(text, &read(text)), dialect, std::slice::from_ref(&kernel), true));
+    }
 }
 
 /// What clgraph writes around a source has only words that no macro of the source may have.
@@ -563,26 +355,12 @@ fn work_items_on_their_own_are_straight_lines() {
         vec![launch("f", &[0, 1, 2], 1, range), launch("none", &[], 1, range), launch("f", &[1, 0, 2], 1, range)];
     let kernel = FusedKernel { params, launches, tabled: 0, lane_ends: Vec::new(), group: None, turns: false };
     let all = each_item(&Unit::alone(text, &read(text)), std::slice::from_ref(&kernel), false);
-    expect![[r#"
-        __attribute__((always_inline)) void clgraph_fuse_item_f(global const int * s , global int * t , int by) { t[get_global_id(0)] = s[0] + by; }
-        __attribute__((always_inline)) void clgraph_fuse_item_none(void) {}
-        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, int clgraph_fuse_a2, const uint clgraph_fuse_go) {
-            if (clgraph_fuse_go == 0) return;
-            clgraph_fuse_item_f(clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_a2);
-            clgraph_fuse_item_none();
-            clgraph_fuse_item_f(clgraph_fuse_a1, clgraph_fuse_a0, clgraph_fuse_a2);
-        }
-    "#]]
-    .assert_eq(all.strip_prefix(&format!("#line 1\n{text}\n")).unwrap());
-    let all = each_item(&Unit::alone(text, &read(text)), &[kernel], true);
-    expect![[r#"
-        __attribute__((always_inline)) ulong clgraph_fuse_linear(void) {
-            return ((ulong)(get_global_id(2) - get_global_offset(2)) * get_global_size(1) + get_global_id(1) - get_global_offset(1))
-                * get_global_size(0) + get_global_id(0) - get_global_offset(0);
-        }
-    "#]]
-    .assert_eq(all.split_once("#line").unwrap().0);
-    let returns = "if (clgraph_fuse_go == 0 || clgraph_fuse_linear() < clgraph_fuse_a1 || clgraph_fuse_linear() >= clgraph_fuse_a2) return;";
+    is_kept("each_item", &all);
+    // From which linear id on, and up to which.
+    let params = [kernel.params.clone(), vec![FusedParam::Size, FusedParam::Size]].concat();
+    let all = each_item(&Unit::alone(text, &read(text)), &[FusedKernel { params, ..kernel }], true);
+    is_kept("each_item_in_range", &all);
+    let returns = "if (clgraph_fuse_go == 0 || clgraph_fuse_linear() < clgraph_fuse_a3 || clgraph_fuse_linear() >= clgraph_fuse_a4) return;";
     assert!(all.contains(returns), "{all}");
     let tokens = super::tokens::split(&all).unwrap();
     let words = tokens.iter().filter(|token| token.kind == super::tokens::TokenKind::Word);

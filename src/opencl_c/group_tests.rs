@@ -1,8 +1,7 @@
 //! Kernels whose work-items wait for each other or share local memory: which can be functions, and what is written of them.
 
-use expect_test::expect;
-
 use super::fused::{Callee, Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, Unit, fused};
+use super::fused_tests::is_kept;
 use super::source::{NotItem, Source};
 
 fn item(text: &str) -> Result<Vec<(String, String, String)>, NotItem> {
@@ -179,8 +178,9 @@ fn atomics_on_local_memory_are_read_or_refused() {
 #[test]
 fn a_group_does_the_groups_of_a_launch_in_turn() {
     let text = "kernel void f(global float *a, local int *given) {\n    local float tile[4][5];\n    local int\n        n;\n    \
-                if (get_local_id(0) == 0) n = 1;\n    barrier(CLK_LOCAL_MEM_FENCE);\n    tile[0][1] = given[n];\n}\n\
-                kernel void g(global float *a) { a[get_global_id(0)] = 1; }\n";
+                const int i = get_local_id(0);\n    given[i] = i + 1;\n    if (i == 0) n = 3;\n    barrier(CLK_LOCAL_MEM_FENCE);\n    \
+                tile[0][i] = given[n - i];\n    a[get_global_id(0)] += tile[0][i];\n}\n\
+                kernel void g(global float *a) { a[get_global_id(0)] *= 3; }\n";
     let source = Source::read(text, "").unwrap();
     let number = FusedArg::Number;
     let launch = |kernel: &str, args: &[usize], dims| FusedLaunch {
@@ -195,76 +195,16 @@ fn a_group_does_the_groups_of_a_launch_in_turn() {
     let dialect = Dialect { form: Form::OneGroup, size_beyond: 1, vectorizes: true };
     let kernel = FusedKernel { params, launches, tabled: 0, lane_ends: Vec::new(), group: None, turns: false };
     let all = fused(&Unit::alone(text, &source), dialect, &[kernel], true);
+    is_kept("groups", &all);
     let (_, own) = all.split_once("#define get_num_groups(d)").unwrap();
     let (_, own) = own.split_once('\n').unwrap();
-    let undefined = |line: &&str| !line.starts_with("#undef get_");
-    let own: Vec<&str> = own.lines().map(str::trim_end).filter(undefined).collect();
-    let short =
-        (own.join("\n") + "\n").replace(super::fused::RANGE, "RANGE").replace(super::fused::RANGE_NAMES, "RANGE");
-    expect![[r#"
-        #undef tile
-        #define tile (*(clgraph_fuse_local_tile + 0))
-        #undef n
-        #define n (*(clgraph_fuse_local_n + 0))
-        void clgraph_fuse_item_f(global float * a , local int * given, local float (*clgraph_fuse_local_tile)[ 4 ] [ 5 ] , local int (*clgraph_fuse_local_n), const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z, RANGE) {
-
-
-
-            if (get_local_id(0) == 0) n = 1;
-            barrier(CLK_LOCAL_MEM_FENCE);
-            tile[0][1] = given[n];
-        }
-        #undef tile
-        #undef n
-        void clgraph_fuse_item_g(global float * a, const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z, RANGE) { a[get_global_id(0)] = 1; }
-        __attribute__((noinline)) void clgraph_fuse_run3_f(global float * a , local int * given, local float (*clgraph_fuse_local_tile)[ 4 ] [ 5 ] , local int (*clgraph_fuse_local_n), RANGE) {
-            const uint clgraph_fuse_v = (uint)get_local_id(0);
-            const uint clgraph_fuse_w = clgraph_fuse_n0 / clgraph_fuse_l0;
-            const uint clgraph_fuse_h = clgraph_fuse_n1 / clgraph_fuse_l1;
-            for (uint clgraph_fuse_g = 0; clgraph_fuse_g < clgraph_fuse_w * clgraph_fuse_h * (clgraph_fuse_n2 / clgraph_fuse_l2); ++clgraph_fuse_g) {
-                clgraph_fuse_item_f(a, given, clgraph_fuse_local_tile, clgraph_fuse_local_n, clgraph_fuse_o0 + clgraph_fuse_g % clgraph_fuse_w * clgraph_fuse_l0 + clgraph_fuse_v % clgraph_fuse_l0, clgraph_fuse_o1 + clgraph_fuse_g / clgraph_fuse_w % clgraph_fuse_h * clgraph_fuse_l1 + clgraph_fuse_v / clgraph_fuse_l0 % clgraph_fuse_l1, clgraph_fuse_o2 + clgraph_fuse_g / (clgraph_fuse_w * clgraph_fuse_h) * clgraph_fuse_l2 + clgraph_fuse_v / (clgraph_fuse_l0 * clgraph_fuse_l1), RANGE);
-                barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-            }
-        }
-        __attribute__((noinline)) void clgraph_fuse_run1_f(global float * a , local int * given, local float (*clgraph_fuse_local_tile)[ 4 ] [ 5 ] , local int (*clgraph_fuse_local_n), RANGE) {
-            const uint clgraph_fuse_v = (uint)get_local_id(0);
-            for (uint clgraph_fuse_g = 0; clgraph_fuse_g < clgraph_fuse_n0 / clgraph_fuse_l0; ++clgraph_fuse_g) {
-                clgraph_fuse_item_f(a, given, clgraph_fuse_local_tile, clgraph_fuse_local_n, clgraph_fuse_o0 + clgraph_fuse_g * clgraph_fuse_l0 + clgraph_fuse_v, 0, 0, RANGE);
-                barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-            }
-        }
-        void clgraph_fuse_turn1_f(global float * a , local int * given, local float (*clgraph_fuse_local_tile)[ 4 ] [ 5 ] , local int (*clgraph_fuse_local_n), RANGE) {
-            const uint clgraph_fuse_v = (uint)get_local_id(0);
-            for (uint clgraph_fuse_g = 0; clgraph_fuse_g < clgraph_fuse_n0 / clgraph_fuse_l0; ++clgraph_fuse_g) {
-                clgraph_fuse_item_f(a, given, clgraph_fuse_local_tile, clgraph_fuse_local_n, clgraph_fuse_o0 + clgraph_fuse_g * clgraph_fuse_l0 + clgraph_fuse_v, 0, 0, RANGE);
-                barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-            }
-        }
-        typedef float clgraph_fuse_type1_f_tile[ 4 ] [ 5 ] ;
-        typedef int clgraph_fuse_type1_f_n;
-        __attribute__((noinline)) void clgraph_fuse_run1_g(global float * a, RANGE) {
-            for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0; clgraph_fuse_v += (uint)get_local_size(0))
-                clgraph_fuse_item_g(a, clgraph_fuse_o0 + clgraph_fuse_v, 0, 0, RANGE);
-        }
-        kernel void clgraph_fused_0(global void *clgraph_fuse_a0, local ulong16 *clgraph_fuse_p1, const uint clgraph_fuse_a2, const uint clgraph_fuse_go) {
-            if (clgraph_fuse_go == 0) return;
-            local void *clgraph_fuse_a1 = (local void *)clgraph_fuse_p1;
-            local clgraph_fuse_type1_f_tile clgraph_fuse_local1_f_tile __attribute__((aligned(128)));
-            local clgraph_fuse_type1_f_n clgraph_fuse_local1_f_n __attribute__((aligned(128)));
-            clgraph_fuse_run1_f(clgraph_fuse_a0, clgraph_fuse_a1, &clgraph_fuse_local1_f_tile, &clgraph_fuse_local1_f_n, 1, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);
-            clgraph_fuse_run1_g(clgraph_fuse_a0, 1, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);
-            barrier(CLK_GLOBAL_MEM_FENCE);
-            clgraph_fuse_run3_f(clgraph_fuse_a0, clgraph_fuse_a1, &clgraph_fuse_local1_f_tile, &clgraph_fuse_local1_f_n, 2, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);
-            for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 4; ++clgraph_fuse_turn) {
-                clgraph_fuse_turn1_f(clgraph_fuse_a0, clgraph_fuse_a1, &clgraph_fuse_local1_f_tile, &clgraph_fuse_local1_f_n, 1, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);
-            }
-        }
-    "#]].assert_eq(&short);
+    let own: Vec<&str> = own.lines().filter(|line| !line.starts_with("#undef get_")).collect();
+    let short = own.join("\n");
     let tokens = super::tokens::split(&short).unwrap();
     let words = tokens.iter().filter(|token| token.kind == super::tokens::TokenKind::Word);
     for word in words.map(|token| &short[token.at.clone()]) {
         let is_own = word.starts_with("clgraph_fuse");
-        let is_of_source = ["a", "given", "tile", "n", "float", "int", "RANGE", "define", "undef"].contains(&word);
+        let is_of_source = ["a", "i", "given", "tile", "n", "float", "int", "define", "undef"].contains(&word);
         assert!(is_own || is_of_source || super::words::is_keyword(word), "{word}");
     }
 }

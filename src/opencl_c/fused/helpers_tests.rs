@@ -1,10 +1,7 @@
 //! Functions that ask for ids, and that kernels call: which can be written again, and what is written.
 
-use expect_test::expect;
-
-use super::{
-    Callee, Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, RANGE, RANGE_NAMES, Unit, each_item, fused,
-};
+use super::{Callee, Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, Unit, each_item, fused};
+use crate::opencl_c::fused_tests::is_kept;
 use crate::opencl_c::source::{NotItem, Source};
 use crate::opencl_c::unreadable::Unreadable;
 
@@ -176,23 +173,7 @@ fn functions_that_ask_for_ids_are_written_again_before_kernels() {
     };
     let dialect = Dialect { form: Form::OneItem, size_beyond: 1, vectorizes: true };
     let all = fused(&Unit::alone(text, &source), dialect, std::slice::from_ref(&kernel), true);
-    let from = all.find("size_t clgraph_fuse_of_at").unwrap();
-    let end = all.find("#undef get_work_dim").unwrap();
-    let written = all[from..end].replace(RANGE, "RANGE").replace(RANGE_NAMES, "RANGE");
-    expect![[r#"
-        size_t clgraph_fuse_of_at(const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z, RANGE);
-        float clgraph_fuse_of_of(global const float * from , uint by, const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z, RANGE);
-        #undef at
-        #define at() clgraph_fuse_of_at(clgraph_fuse_x, clgraph_fuse_y, clgraph_fuse_z, RANGE)
-        #undef of
-        #define of(...) clgraph_fuse_of_of(__VA_ARGS__, clgraph_fuse_x, clgraph_fuse_y, clgraph_fuse_z, RANGE)
-        size_t clgraph_fuse_of_at(const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z, RANGE) { return get_global_id(0); }
-        float clgraph_fuse_of_of(global const float * from , uint by, const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z, RANGE) { return twice(from[at() * by]); }
-        void clgraph_fuse_item_f(global float * to, const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z, RANGE) { to[at()] = of(to, get_work_dim()); }
-        void clgraph_fuse_item_g(global float * to, const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z, RANGE) { to[get_global_id(0)] = twice(1); }
-        #undef at
-        #undef of
-    "#]].assert_eq(&written);
+    is_kept("helpers", &all);
     // Work-items on their own ask the driver.
     let all = each_item(&Unit::alone(text, &source), &[kernel], false);
     assert!(!all.contains("clgraph_fuse_of"), "{all}");
