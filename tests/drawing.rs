@@ -2,7 +2,7 @@
 
 mod common;
 
-use clgraph::{BuildCause, DrawingDetail, Finalize, Graph, Path};
+use clgraph::{BuildCause, DrawingDetail, Finalize, Fuse, Graph, Path};
 use common::{Bench, cause};
 
 /// Returns how often a text is in a drawing, whatever its line breaks.
@@ -299,4 +299,43 @@ fn labels_of_any_text_and_length_can_be_drawn() {
         assert!(drawing.contains("a\u{fffd}b\u{fffd}[31m\u{fffd}c") && drawing.contains("long long"), "{drawing}");
         assert!(drawing.len() < 8 << 10, "{} bytes", drawing.len());
     }
+}
+
+/// Rule Q3: with its launches, in their order, whether finalize fuses or an executable that can be updated.
+#[test]
+fn fused_kernels_are_frames_with_their_launches() {
+    let bench = Bench::new();
+    let data = bench.buffer(&[0; 64]);
+    let graph = bench.graph();
+    graph.host_task(|_| ()).reads(&data).label("before").add().unwrap();
+    for turn in 0..40 {
+        let node = graph.kernel(&bench.kernel("stir")).read_write(&data).range(64);
+        // SAFETY: each work-item touches its own element.
+        unsafe { if turn == 0 { node.label("first") } else { node }.add().unwrap() };
+    }
+    graph.read(&data).add().unwrap();
+    let folder = std::env::temp_dir().join(format!("clgraph-drawing-fused-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("graph.dot");
+    for options in [Finalize::new(), Finalize::new().updatable()] {
+        let executable = graph.finalize(options.clone().fuse(Fuse::Now)).unwrap();
+        let [fused] = &*executable.report().fused else { panic!("{}", executable.report()) };
+        assert_eq!(fused.nodes, (1..=40).collect::<Vec<_>>());
+        let svg = executable.to_svg(DrawingDetail::Full, None).unwrap();
+        // Of the frame, 40 launches, the host's task and the read.
+        assert_eq!((count(&svg, "stroke-dasharray=\"6 3\""), boxes(&svg)), (1, 42), "{svg}");
+        // In its box, and when the mouse points at it.
+        assert_eq!((count(&svg, ">1 first<"), count(&svg, ">2 stir<"), count(&svg, ">40 stir<")), (2, 2, 2), "{svg}");
+        assert!(svg.contains("fused: 40 commands"), "{svg}");
+        // What repeats is drawn once.
+        let brief = executable.to_svg(DrawingDetail::Brief, None).unwrap();
+        assert!(boxes(&brief) < 10 && count(&brief, "stroke-dasharray=\"6 3\"") == 1, "{brief}");
+        executable.print_graph(&file, DrawingDetail::Full, None).unwrap();
+        let dot = std::fs::read_to_string(&file).unwrap();
+        assert_eq!((count(&dot, "subgraph cluster_in_"), count(&dot, "40 stir"), count(&dot, "{")), (1, 1, 2), "{dot}");
+        // Unfused, it has no frame.
+        let executable = graph.finalize(options.fuse(Fuse::Off)).unwrap();
+        assert_eq!(count(&executable.to_svg(DrawingDetail::Full, None).unwrap(), "stroke-dasharray=\"6 3\""), 0);
+    }
+    std::fs::remove_dir_all(folder).unwrap();
 }

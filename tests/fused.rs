@@ -518,8 +518,15 @@ fn parts_and_bodies_are_fused_too() {
         std::fs::remove_file(&drawing).unwrap();
         for of in &report.fused {
             assert!(of.nodes.iter().all(|node| *node < graph.len()), "{report}");
-            assert!(drawn.contains(&format!("fused: {of}")), "{drawn}");
+            let shown = of.to_string();
+            assert!(drawn.contains(&format!("fused: {}", shown.split(": ").next().unwrap())), "{drawn}");
         }
+        // All that is fused is in a box of its own, within that of the kernel.
+        let count = |what: &str| drawn.lines().filter(|line| line.trim_start().starts_with(what)).count();
+        let in_boxes =
+            drawn.lines().filter(|line| line.trim_start().starts_with("in_") && line.contains("[label")).count();
+        assert_eq!(count("subgraph cluster_in_"), report.fused.len(), "{drawn}");
+        assert_eq!(in_boxes, report.fused.iter().map(|of| of.nodes.len()).sum::<usize>(), "{drawn}");
         let fused = report.fused.len();
         assert_eq!(fused > 2, fuse == Fuse::Now, "{}", executable.report());
         FOUND.with_borrow_mut(|found| found.push(all));

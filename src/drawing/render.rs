@@ -96,7 +96,8 @@ impl<'a> Drawn<'a> {
         // Patterns hold patterns to a small depth: see `fold`.
         let inner = node.pattern.as_ref().map(|pattern| Body::new(&pattern.picture));
         let (width, height) = match &inner {
-            Some(inner) => (width.max(inner.layout.width + 2.0 * PAD), inner.layout.height + LINE + 3.0 * PAD),
+            // Its title is bold.
+            Some(inner) => ((width * 1.15).max(inner.layout.width + 2.0 * PAD), inner.layout.height + LINE + 3.0 * PAD),
             None => (width, height),
         };
         Self { node, title, lines, time, width, height, inner }

@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use crate::cl::completion::reentrancy;
 use crate::command::{Command, ControlKind};
-use crate::drawing::{Frame, Node as Drawn, Picture};
+use crate::drawing::{Frame, Node as Drawn, Pattern, Picture};
 use crate::error::{BuildCause, BuildError, Result};
-use crate::exec::executable::Executable;
+use crate::exec::build::fuse::{FusedCommand, FusedNode};
+use crate::exec::executable::{Executable, Inner};
 use crate::exec::finalized::Finalized;
+use crate::exec::tier::{FusedPlan, Tier};
 use crate::graph::{self, DrawingDetail, Tables};
 use crate::handles::{Node, NodeKind};
 use crate::ir::{Body, NodeId};
@@ -21,8 +23,9 @@ impl Executable {
     /// Draws the executable as SVG, for browsers: the planned nodes, with sub-graphs inlined, and the edges that were
     /// kept. The border of a box says where the node runs: on the host, replayed, or in which command buffer. The
     /// colour of a box is that of the node's kind; with a profile it is that of the node's share of the time. The bodies of
-    /// branches and loops are in frames; that of an unrolled loop has all turns. Where launches are fused, an unrolled loop has no
-    /// frame: one node may stand for several turns.
+    /// branches and loops are in frames; that of an unrolled loop has all turns. A fused kernel is a frame with its launches, in the order in
+    /// which it does them, where finalize or [`Fuse::Auto`](crate::Fuse::Auto) has fused some. An unrolled loop has no frame then: one
+    /// kernel may do launches of several turns.
     ///
     /// # Errors
     /// [`BuildCause::TooManyToDraw`] for more than 5 000 nodes; [`BuildCause::OtherExecutable`] for a profile of
@@ -47,9 +50,10 @@ impl Executable {
         reentrancy::check_call()?;
         let exec = &*self.0;
         // Laying out takes a while, so the lock is not held.
-        let tables = Arc::clone(&exec.lock_state().values.tables);
-        let picture = exec.fixed.picture(&tables, detail, profile)?;
-        let picture = picture.framed(&exec.fixed.frames(&tables), detail == DrawingDetail::Brief);
+        let (form, tables) = exec.form_in_use();
+        let fixed = form.as_ref().map_or(&exec.fixed, |form| &form.fixed);
+        let picture = fixed.picture(&tables, detail, profile)?;
+        let picture = picture.framed(&fixed.frames(&tables), detail == DrawingDetail::Brief);
         graph::to_svg(picture, detail)
     }
 
@@ -69,14 +73,27 @@ impl Executable {
         let text = match path.extension().and_then(|extension| extension.to_str()) {
             Some("dot") => {
                 reentrancy::check_call()?;
-                let tables = Arc::clone(&self.0.lock_state().values.tables);
-                let fixed = &self.0.fixed;
+                let (form, tables) = self.0.form_in_use();
+                let fixed = form.as_ref().map_or(&self.0.fixed, |form| &form.fixed);
                 graph::to_dot(&fixed.picture(&tables, detail, profile)?, &fixed.frames(&tables))
             }
             Some("svg") => self.to_svg(detail, profile)?,
             _ => return Err(graph::not_written(path, "the extension of the file must be `dot` or `svg`".to_owned())),
         };
         graph::write(path, &text)
+    }
+}
+
+impl Inner {
+    /// Returns the fused form and its tables if submissions use it now; else the executable's own tables.
+    fn form_in_use(&self) -> (Option<Arc<FusedPlan>>, Arc<Tables>) {
+        let exec_state = self.lock_state();
+        match &exec_state.tier {
+            Tier::Ready { form, .. } if exec_state.autotuner.strategy().fused => {
+                (Some(Arc::clone(&form.plan)), Arc::clone(&form.values.tables))
+            }
+            _ => (None, Arc::clone(&exec_state.values.tables)),
+        }
     }
 }
 
@@ -129,6 +146,9 @@ impl Finalized {
                 one.lines = if label.is_some() { vec![kind.to_string()] } else { Vec::new() };
                 one.title = label.unwrap_or_else(|| kind.to_string());
                 one.tooltip = format!("{} {}\n{turns} times, unrolled", one.number, one.title);
+            }
+            if let Ok(at) = self.fused_nodes.binary_search_by_key(&id, |of| of.at) {
+                frame_fused(&mut one, &self.fused_nodes[at], detail);
             }
             if let Some(turn) = begins.get(&id) {
                 one.title = format!("turn {turn}");
@@ -229,6 +249,30 @@ impl Finalized {
         }
         parts
     }
+}
+
+/// Puts the commands of a fused kernel into its box, in the order in which it does them, lane by lane.
+fn frame_fused(one: &mut Drawn, fused: &FusedNode, detail: DrawingDetail) {
+    let command = |of: &FusedCommand| {
+        let number = of.node.to_string();
+        let (title, tooltip) = (graph::readable(&of.title), format!("{number} {}", of.title));
+        Drawn {
+            number,
+            title,
+            tooltip,
+            kind: of.kind.to_string(),
+            colour: of.kind as usize,
+            copies: 1,
+            ..Drawn::default()
+        }
+    };
+    let boxes: Vec<Drawn> = fused.commands.iter().map(command).collect();
+    let begins_lane = |at: &usize| fused.lane_ends.contains(at);
+    let edges = (1..boxes.len()).filter(|at| !begins_lane(at)).map(|at| (at - 1, at)).collect();
+    let picture = Picture { boxes, edges, ..Picture::default() };
+    let picture = if detail == DrawingDetail::Brief { picture.folded() } else { picture };
+    (one.number, one.title) = (String::new(), fused.title.clone());
+    one.pattern = Some(Pattern { picture });
 }
 
 /// Draws the entry or the exit of a sub-graph. The entry has the sub-graph's label.

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::cl::objects::context::Context;
 use crate::cl::objects::device::Device;
 use crate::command::Command;
+use crate::exec::build::fuse::FusedNode;
 use crate::exec::submit::bindings::{HeldResult, Results, SubmissionBindings};
 use crate::exec::update::updatable::Updatable;
 use crate::graph::{Flat, Origins, Ports};
@@ -38,6 +39,8 @@ pub(in crate::exec) struct Finalized {
     pub(in crate::exec) rolled: Option<Flat>,
     /// Where the turns of unrolled loops are, in the order of the planned nodes.
     pub(in crate::exec) unrolled: Vec<UnrolledAt>,
+    /// What fused nodes stand for, in the order of the planned nodes.
+    pub(in crate::exec) fused_nodes: Vec<FusedNode>,
     /// The results of earlier searches: whether the first node is after the second.
     pub(in crate::exec) reachable: Mutex<FxHashMap<(NodeId, NodeId), bool>>,
     /// Whether nodes may use the same memory without an order: then they have that of adding.

@@ -100,7 +100,8 @@ pub(crate) fn to_svg(picture: Picture, detail: DrawingDetail) -> Result<String> 
     Ok(picture.to_svg())
 }
 
-/// Renders a picture as DOT, without its colours. Frames become clusters; outer ones come before inner ones.
+/// Renders a picture as DOT, without its colours. Frames become clusters; outer ones come before inner ones. A box with boxes in it is a
+/// cluster of its own.
 pub(crate) fn to_dot(picture: &Picture, frames: &[Frame]) -> String {
     let mut text = "digraph {\n".to_owned();
     let head = dot_label(&picture.head);
@@ -118,7 +119,21 @@ pub(crate) fn to_dot(picture: &Picture, frames: &[Frame]) -> String {
         let mut lines = vec![format!("{} {}", one.number, one.title)];
         lines.extend(one.lines.iter().chain((!one.part.is_empty()).then_some(&one.part)).cloned());
         lines.extend(drawing::time_line(one, picture.total));
-        let _ = writeln!(text, "    {number} [label=\"{}\"]", dot_label(&lines));
+        let line = format!("    {number} [label=\"{}\"]\n", dot_label(&lines));
+        match &one.pattern {
+            None => text.push_str(&line),
+            Some(pattern) => {
+                let _ = writeln!(text, "    subgraph cluster_in_{number} {{\n{line}    edge [style=\"dashed\"]");
+                for (at, inner) in pattern.picture.boxes.iter().enumerate() {
+                    let label = dot_label(&[format!("{} {}", inner.number, inner.title)]);
+                    let _ = writeln!(text, "    in_{number}_{at} [label=\"{label}\"]");
+                }
+                for (from, to) in &pattern.picture.edges {
+                    let _ = writeln!(text, "    in_{number}_{from} -> in_{number}_{to}");
+                }
+                text.push_str("    }\n");
+            }
+        }
     }
     ends.iter().for_each(|_| text.push_str("    }\n"));
     for (from, to) in &picture.edges {

@@ -43,14 +43,20 @@ impl fmt::Display for FusedForm {
 
 impl fmt::Display for FusedReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.title(), Nodes(&self.nodes))
+    }
+}
+
+impl FusedReport {
+    /// Says how many commands the kernel does, and how.
+    pub(crate) fn title(&self) -> String {
         let Self { nodes, form, lanes, ends: _ } = self;
-        write!(f, "{} commands by ", nodes.len())?;
-        match form {
-            FusedForm::OneItem if *lanes > 1 => write!(f, "{lanes} work-items side by side")?,
-            FusedForm::OneGroup if *lanes > 1 => write!(f, "{lanes} work-groups side by side")?,
-            _ => write!(f, "{form}")?,
-        }
-        write!(f, ": {}", Nodes(nodes))
+        let form = match form {
+            FusedForm::OneItem if *lanes > 1 => format!("{lanes} work-items side by side"),
+            FusedForm::OneGroup if *lanes > 1 => format!("{lanes} work-groups side by side"),
+            _ => form.to_string(),
+        };
+        format!("{} commands by {form}", nodes.len())
     }
 }
 

@@ -163,7 +163,7 @@ impl Graph {
                     log_later!(Debug, "{error}: an executable is not fused");
                     kept.iter().for_each(|kept| kept.forget(&made));
                     let not_fused = fused_tier::refused(reports, &error);
-                    (flat, Reports { fused: Vec::new(), not_fused })
+                    (flat, Reports { not_fused, ..Reports::default() })
                 }
             }
         } else {
@@ -174,7 +174,7 @@ impl Graph {
                 Fuse::Now | Fuse::Auto | Fuse::Off => None,
             };
             let not_fused = why.map(|why| fuse::none(&before, &why)).unwrap_or_default();
-            (before, Reports { fused: Vec::new(), not_fused })
+            (before, Reports { not_fused, ..Reports::default() })
         };
         // Without a fused kernel the memory has its place by the plan that is carried out.
         let is_fused = !fused.fused.is_empty();
@@ -268,6 +268,7 @@ impl Graph {
             controls,
             rolled: rolled.with_memory_of(&flat.tables, &exec_state.values),
             // A fused kernel may stand for nodes of several turns.
+            fused_nodes: fused.nodes,
             unrolled: if Arc::ptr_eq(&unrolled, &flat.tables) { rolled.places() } else { Vec::new() },
             reachable: Mutex::default(),
             allow_conflicts: options.allow_conflicts,

@@ -5,6 +5,7 @@
 mod attempt;
 mod cuts;
 mod layout;
+mod nodes;
 mod programs;
 mod shares;
 mod table;
@@ -39,6 +40,7 @@ use crate::report::fused::{FusedForm, FusedReport, NotFusedReport, WhyNotFused};
 use self::attempt::Attempt;
 use self::cuts::Cuts;
 pub(in crate::exec) use self::layout::{LaidChain, LaidLaunch, Layout, Place};
+pub(in crate::exec) use self::nodes::{FusedCommand, FusedNode};
 use self::programs::Programs;
 pub(in crate::exec) use self::shares::Shares;
 pub(in crate::exec) use self::table::{Table, memory_of};
@@ -85,6 +87,8 @@ pub(in crate::exec) struct How<'a> {
 pub(in crate::exec) struct Reports {
     pub(in crate::exec) fused: Vec<FusedReport>,
     pub(in crate::exec) not_fused: Vec<NotFusedReport>,
+    /// For drawings: in the order of the planned nodes.
+    pub(in crate::exec) nodes: Vec<FusedNode>,
 }
 
 /// The most work-items of a launch that is fused: more are done faster by several cores. One work-group does more work-items in the
@@ -126,7 +130,7 @@ pub(in crate::exec) fn fuse(flat: Flat, how: How<'_>) -> FusedGraph {
         failed if failed.joins_in_vain() => attempt(false),
         made => made,
     };
-    let mut reports = Reports { fused: Vec::new(), not_fused };
+    let mut reports = Reports { not_fused, ..Reports::default() };
     let mut say = |node: NodeId, why: WhyNotFused| {
         reports.not_fused.push(NotFusedReport { node: flat.origins.of(node).node.index(), why });
     };
@@ -156,9 +160,13 @@ pub(in crate::exec) fn fuse(flat: Flat, how: How<'_>) -> FusedGraph {
             launches.push(FusedLaunches { kernel, grid, needs, tabled, turns: built.turns.is_some() });
         }
     }
+    let has_kernel: Vec<bool> = built.iter().map(Option::is_some).collect();
     match flat.fused(&chains, built) {
         Some((fused, origins)) => {
             let layout = fusing.layout(&chains, &fused, &origins);
+            let its = chains.chains.iter().zip(&has_kernel).filter(|(_, has_kernel)| **has_kernel).zip(&reports.fused);
+            let its = its.map(|((chain, _), report)| (chain, fusing.lane_ends(chain), report));
+            reports.nodes = nodes::of(&flat, its, &origins);
             FusedGraph { flat: fused, reports, launches, layout, made }
         }
         None => {
@@ -503,16 +511,20 @@ impl<'a> Fusing<'a> {
         });
         let (params, launches) = (chain.needs.iter().map(param).collect(), launches.collect());
         let turns = self.turning.contains_key(&chain.flow());
-        let lane_ends = if self.lanes(chain) > 1 { chain.lane_ends.clone() } else { Vec::new() };
+        let lane_ends = self.lane_ends(chain);
         let is_one_item = self.form == Form::OneItem && !chain.each_item;
         let is_stated = is_one_item || quirks::understates_work_groups(self.device.caps());
         let group = self.group(chain).filter(|_| is_stated);
         FusedKernel { params, tabled: chain.tabled, launches, lane_ends, group, turns }
     }
 
-    /// Returns how many lanes of a chain run side by side. The lanes of a loop's body would have to wait for each other.
+    /// Returns where the lanes of a chain end that run side by side. The lanes of a loop's body would have to wait for each other.
+    fn lane_ends(&self, chain: &Chain) -> Vec<usize> {
+        if self.turning.contains_key(&chain.flow()) { Vec::new() } else { chain.lane_ends.clone() }
+    }
+
     fn lanes(&self, chain: &Chain) -> usize {
-        if self.turning.contains_key(&chain.flow()) { 1 } else { chain.lane_ends.len() + 1 }
+        self.lane_ends(chain).len() + 1
     }
 
     /// Returns how many work-items of a chain wait for each other.

@@ -191,6 +191,7 @@ impl Parts {
             controls: rolled.controls(graph, &flat, has_tasks).into(),
             rolled: None,
             unrolled: Vec::new(),
+            fused_nodes: reports.nodes,
             reachable: Mutex::default(),
             allow_conflicts,
             id,
@@ -225,7 +226,7 @@ impl Parts {
 
 /// Returns why no launch is fused, if the driver refused the form that has these launches fused.
 pub(in crate::exec) fn refused(reports: Reports, error: &Error) -> Vec<NotFusedReport> {
-    let Reports { fused, mut not_fused } = reports;
+    let Reports { fused, mut not_fused, .. } = reports;
     let error = error.to_string();
     // Several launches may be of one sub-graph or body.
     let nodes: BTreeSet<usize> = fused.into_iter().flat_map(|of| of.nodes).collect();
