@@ -61,12 +61,14 @@ fn a_call_of_the_driver_that_fails_has_changed_nothing() {
 }
 
 /// Rules L1, L4: what the drivers at hand have no device for. A library between the layer and the driver lets devices say that they have
-/// no images, or that they take only small ones and few sub-buffers. PoCL has as many devices as it is asked for.
+/// no images or shared virtual memory, or that they take only small ones and few sub-buffers. PoCL has as many devices as it is asked for.
 #[test]
 fn devices_may_lack_images_or_take_less_than_their_neighbours() {
     let program = compiled("command_buffers.c", &[OPENCL]);
     for (variable, part) in [
         ("CLGRAPH_LAYER_HIDES_IMAGES", "errors_of_images"),
+        ("CLGRAPH_LAYER_HIDES_SVM", "errors_of_svm"),
+        ("CLGRAPH_LAYER_IS_NARROW", "sizes_beyond_the_device"),
         ("CLGRAPH_LAYER_IS_NARROW", "other_device"),
         ("CLGRAPH_LAYER_IS_NARROW", "programs_of_the_other_device"),
         ("CLGRAPH_LAYER_IS_NARROW", "memory_of_the_other_device"),

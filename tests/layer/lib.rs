@@ -1,8 +1,8 @@
 //! An OpenCL layer for the tests (`OPENCL_LAYERS`). It is between the loader and the driver, counts calls and live
 //! objects, and makes one call fail when a test asks for it. `tests/faults` uses it. With `CLGRAPH_LAYER_HIDES_IMAGES`
-//! devices report no images (`tests/image_errors.rs`), with `CLGRAPH_LAYER_IS_OLD` they report OpenCL 1.2, and with
-//! `CLGRAPH_LAYER_IS_NARROW` images of 8 pixels at most and sub-buffers that begin at multiples of 64 KiB
-//! (`layer/tests/command_buffers.rs`).
+//! devices report no images (`tests/image_errors.rs`), with `CLGRAPH_LAYER_HIDES_SVM` no shared virtual memory, with
+//! `CLGRAPH_LAYER_IS_OLD` OpenCL 1.2, and with `CLGRAPH_LAYER_IS_NARROW` 32 bits, images of 8 pixels at most and sub-buffers that begin
+//! at multiples of 64 KiB (`layer/tests/command_buffers.rs`).
 //!
 //! Every argument is passed on as a word. This is right if the calling convention puts one argument into one register
 //! or slot of 64 bits: Linux on x86-64 and AArch64.
@@ -449,9 +449,11 @@ wrappers! {
     }
 }
 
+const CL_DEVICE_ADDRESS_BITS: u32 = 0x100d;
 const CL_DEVICE_IMAGE2D_MAX_WIDTH: u32 = 0x1011;
 const CL_DEVICE_IMAGE_SUPPORT: u32 = 0x1016;
 const CL_DEVICE_MEM_BASE_ADDR_ALIGN: u32 = 0x1019;
+const CL_DEVICE_SVM_CAPABILITIES: u32 = 0x1053;
 const CL_DEVICE_VERSION: u32 = 0x102f;
 
 /// Whether a variable of the environment is there: each is read once.
@@ -475,6 +477,12 @@ unsafe fn device_says(name: u32, place: usize) {
             }
             CL_DEVICE_MEM_BASE_ADDR_ALIGN if is_set!("CLGRAPH_LAYER_IS_NARROW") => {
                 *ptr::with_exposed_provenance_mut::<u32>(place) = 8 << 16;
+            }
+            CL_DEVICE_ADDRESS_BITS if is_set!("CLGRAPH_LAYER_IS_NARROW") => {
+                *ptr::with_exposed_provenance_mut::<u32>(place) = 32;
+            }
+            CL_DEVICE_SVM_CAPABILITIES if is_set!("CLGRAPH_LAYER_HIDES_SVM") => {
+                *ptr::with_exposed_provenance_mut::<u64>(place) = 0;
             }
             CL_DEVICE_IMAGE2D_MAX_WIDTH if is_set!("CLGRAPH_LAYER_IS_NARROW") => {
                 *ptr::with_exposed_provenance_mut::<usize>(place) = 8;

@@ -5,10 +5,11 @@
 use std::sync::Arc;
 
 use opencl_sys::{
-    CL_INVALID_ARG_SIZE, CL_INVALID_ARG_VALUE, CL_INVALID_VALUE, CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM,
-    CL_KERNEL_EXEC_INFO_SVM_PTRS, cl_bool, cl_uint,
+    CL_INVALID_ARG_SIZE, CL_INVALID_ARG_VALUE, CL_INVALID_SAMPLER, CL_INVALID_VALUE,
+    CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM, CL_KERNEL_EXEC_INFO_SVM_PTRS, cl_bool, cl_uint,
 };
 
+use super::ranges::Shape;
 use super::{Checked, ensure};
 
 /// What an argument takes, as far as the program's source says.
@@ -16,7 +17,8 @@ use super::{Checked, ensure};
 pub(crate) enum Kind {
     /// A buffer, or nothing.
     Buffer,
-    Image,
+    Image(Access, Option<Shape>),
+    Sampler,
     /// So many bytes of a work-group's own memory.
     Local,
     /// A value of so many bytes.
@@ -29,6 +31,15 @@ pub(crate) enum Kind {
     Any,
 }
 
+/// What a kernel does with an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Reads,
+    Writes,
+    /// Both, or it is not known.
+    Any,
+}
+
 /// Where a kernel argument points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
@@ -38,16 +49,17 @@ pub(crate) enum Space {
 }
 
 impl Kind {
-    /// By the address space of an argument and the name of its type.
-    pub(crate) fn of(space: Space, name: &str) -> Self {
+    /// By the address space of an argument, the name of its type, and what the kernel does with it if it is an image.
+    pub(crate) fn of(space: Space, name: &str, access: Access) -> Self {
         let name = name.trim();
         match space {
             // Images are in the global space, and are no pointers. A type of the program's may be called `image_t`.
             _ if ["image1d_", "image2d_", "image3d_"].iter().any(|image| name.starts_with(image))
                 && name.ends_with("_t") =>
             {
-                Self::Image
+                Self::Image(access, shape_of_type(name))
             }
+            Space::Private if name == "sampler_t" => Self::Sampler,
             Space::Local => Self::Local,
             Space::Global if name.ends_with('*') => Self::Buffer,
             Space::Private => size_of_type(name).map_or(Self::Any, Self::Value),
@@ -72,7 +84,11 @@ impl Kind {
     pub(crate) fn check(self, size: usize, has_value: bool) -> Checked {
         let (right, needs_value) = match self {
             Self::Buffer | Self::Object | Self::Word => (size == size_of::<usize>(), false),
-            Self::Image => (size == size_of::<usize>(), true),
+            Self::Image(..) => (size == size_of::<usize>(), true),
+            Self::Sampler => {
+                ensure(has_value, CL_INVALID_SAMPLER)?;
+                (size == size_of::<usize>(), true)
+            }
             Self::Local => {
                 ensure(!has_value, CL_INVALID_ARG_VALUE)?;
                 (size > 0, false)
@@ -99,6 +115,19 @@ pub(crate) fn exec_info(name: cl_uint, size: usize) -> Checked {
         _ => name > CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM,
     };
     ensure(is_right, CL_INVALID_VALUE)
+}
+
+/// Returns the shape of an image of this type.
+fn shape_of_type(name: &str) -> Option<Shape> {
+    Some(match name {
+        "image1d_t" => Shape::Row,
+        "image1d_buffer_t" => Shape::RowOfBuffer,
+        "image1d_array_t" => Shape::Rows,
+        "image2d_t" | "image2d_depth_t" => Shape::Plane,
+        "image2d_array_t" | "image2d_array_depth_t" => Shape::Planes,
+        "image3d_t" => Shape::Volume,
+        _ => return None,
+    })
 }
 
 /// Returns the bytes of a type of OpenCL C that is built in.
@@ -210,14 +239,17 @@ mod tests {
 
     #[test]
     fn kinds_are_those_of_the_source() {
-        let private = |name| Kind::of(Space::Private, name);
+        let of = |space, name| Kind::of(space, name, Access::Reads);
+        let private = |name| of(Space::Private, name);
         assert_eq!(["uint", "unsigned int", "float3", "double16"].map(private), [4, 4, 16, 128].map(Kind::Value));
-        assert_eq!(["struct pair", "my_type", "float5", "sampler_t", "image_t"].map(private), [Kind::Any; 5]);
-        assert_eq!(Kind::of(Space::Global, "float*"), Kind::Buffer);
-        assert_eq!(Kind::of(Space::Global, "image2d_t"), Kind::Image);
-        assert_eq!(Kind::of(Space::Private, "image1d_buffer_t"), Kind::Image);
-        assert_eq!(Kind::of(Space::Local, "int*"), Kind::Local);
-        assert_eq!(Kind::of(Space::Global, "pipe int"), Kind::Any);
+        assert_eq!(["struct pair", "my_type", "float5", "image_t"].map(private), [Kind::Any; 4]);
+        assert_eq!(private("sampler_t"), Kind::Sampler);
+        assert_eq!(of(Space::Global, "float*"), Kind::Buffer);
+        assert_eq!(of(Space::Global, "image2d_t"), Kind::Image(Access::Reads, Some(Shape::Plane)));
+        assert_eq!(private("image1d_buffer_t"), Kind::Image(Access::Reads, Some(Shape::RowOfBuffer)));
+        assert_eq!(private("image2d_msaa_t"), Kind::Image(Access::Reads, None));
+        assert_eq!(of(Space::Local, "int*"), Kind::Local);
+        assert_eq!(of(Space::Global, "pipe int"), Kind::Any);
     }
 
     #[test]
@@ -226,7 +258,8 @@ mod tests {
         for (kind, size, has_value) in [
             (Kind::Buffer, handle, true),
             (Kind::Buffer, handle, false),
-            (Kind::Image, handle, true),
+            (Kind::Image(Access::Any, None), handle, true),
+            (Kind::Sampler, handle, true),
             (Kind::Local, 100, false),
             (Kind::Value(4), 4, true),
             (Kind::Object, handle, false),
@@ -237,7 +270,8 @@ mod tests {
         }
         for (kind, size) in [
             (Kind::Buffer, 4),
-            (Kind::Image, 4),
+            (Kind::Image(Access::Any, None), 4),
+            (Kind::Sampler, 4),
             (Kind::Object, 4),
             (Kind::Word, 16),
             (Kind::Value(4), 3),
@@ -248,7 +282,8 @@ mod tests {
         assert_eq!(Kind::Local.check(0, false), Err(CL_INVALID_ARG_SIZE));
         assert_eq!(Kind::Local.check(4, true), Err(CL_INVALID_ARG_VALUE));
         assert_eq!(Kind::Value(4).check(4, false), Err(CL_INVALID_ARG_VALUE));
-        assert_eq!(Kind::Image.check(handle, false), Err(CL_INVALID_ARG_VALUE));
+        assert_eq!(Kind::Image(Access::Any, None).check(handle, false), Err(CL_INVALID_ARG_VALUE));
+        assert_eq!(Kind::Sampler.check(handle, false), Err(CL_INVALID_SAMPLER));
     }
 
     #[test]
@@ -256,7 +291,7 @@ mod tests {
         for kind in [Kind::Buffer, Kind::Object, Kind::Word, Kind::Any] {
             assert_eq!(kind.check_address(), Ok(()));
         }
-        for kind in [Kind::Image, Kind::Local, Kind::Value(8)] {
+        for kind in [Kind::Image(Access::Any, None), Kind::Sampler, Kind::Local, Kind::Value(8)] {
             assert_eq!(kind.check_address(), Err(CL_INVALID_ARG_VALUE));
         }
     }

@@ -1,8 +1,8 @@
 //! Work-items and work-groups of a launch: the checks that `clEnqueueNDRangeKernel` does.
 
 use opencl_sys::{
-    CL_INVALID_GLOBAL_OFFSET, CL_INVALID_VALUE, CL_INVALID_WORK_DIMENSION, CL_INVALID_WORK_GROUP_SIZE,
-    CL_INVALID_WORK_ITEM_SIZE,
+    CL_INVALID_GLOBAL_OFFSET, CL_INVALID_GLOBAL_WORK_SIZE, CL_INVALID_VALUE, CL_INVALID_WORK_DIMENSION,
+    CL_INVALID_WORK_GROUP_SIZE, CL_INVALID_WORK_ITEM_SIZE,
 };
 
 use super::ranges::Place;
@@ -15,6 +15,8 @@ pub(crate) struct Device {
     pub(crate) most: Vec<usize>,
     /// Work-groups at the end of a dimension may be smaller.
     pub(crate) has_non_uniform: bool,
+    /// The largest number of the device's `size_t`.
+    pub(crate) widest: usize,
 }
 
 /// What a kernel can do on the device.
@@ -61,7 +63,9 @@ impl Range {
         let dimensions = self.dimensions;
         ensure((1..=device.most.len().min(3)).contains(&dimensions), CL_INVALID_WORK_DIMENSION)?;
         for at in 0..dimensions {
-            ensure(self.offset[at].checked_add(self.global[at]).is_some(), CL_INVALID_GLOBAL_OFFSET)?;
+            ensure(self.global[at] <= device.widest, CL_INVALID_GLOBAL_WORK_SIZE)?;
+            let end = self.offset[at].checked_add(self.global[at]);
+            ensure(end.is_some_and(|end| end <= device.widest), CL_INVALID_GLOBAL_OFFSET)?;
         }
         let Some(group) = self.group(kernel) else { return Ok(()) };
         let (group, global) = (&group[..dimensions], &self.global[..dimensions]);
@@ -114,7 +118,7 @@ mod tests {
     const ALL_OF_ONE_SIZE: Kernel = Kernel { is_uniform: true, ..ANY };
 
     fn device() -> Device {
-        Device { most: vec![64, 64, 8], has_non_uniform: true }
+        Device { most: vec![64, 64, 8], has_non_uniform: true, widest: usize::MAX }
     }
 
     fn range(dimensions: usize, global: Place, local: Option<Place>) -> Range {
@@ -131,7 +135,7 @@ mod tests {
         for dimensions in [0, 4] {
             assert_eq!(check(range(dimensions, [1; 3], None), ANY), Err(CL_INVALID_WORK_DIMENSION));
         }
-        let flat = Device { most: vec![64], has_non_uniform: true };
+        let flat = Device { most: vec![64], has_non_uniform: true, widest: usize::MAX };
         assert_eq!(range(2, [1; 3], None).check(&flat, &ANY), Err(CL_INVALID_WORK_DIMENSION));
         let far = Range { offset: [usize::MAX, 0, 0], ..range(1, [1, 0, 0], None) };
         assert_eq!(check(far, ANY), Err(CL_INVALID_GLOBAL_OFFSET));

@@ -195,6 +195,16 @@ impl Side {
         z.checked_mul(self.slice)?.checked_add(y.checked_mul(self.row)?)?.checked_add(x)
     }
 
+    /// Leaves out the pitches that a region does not need: some drivers compare them all the same.
+    pub(crate) fn needed(self, region: &Place) -> Self {
+        let (one_row, one_slice) = (region[1] == 1, region[2] == 1);
+        let (x, y, z) = (self.origin[0], self.origin[1], self.origin[2]);
+        // The pitches say where the origin is, too.
+        let row = if one_row && one_slice && y == 0 && z == 0 { 0 } else { self.row };
+        let slice = if one_slice && z == 0 { 0 } else { self.slice };
+        Self { origin: [x, y, z], row, slice }
+    }
+
     fn is_within(&self, region: &Place, size: usize) -> Checked<usize> {
         let last = region.map(|extent| extent - 1);
         let begin = self.place(self.origin).ok_or(CL_INVALID_VALUE)?;
@@ -222,11 +232,12 @@ pub(crate) fn copy_rect(
         return Ok(());
     }
     let is_same_form = (from_side.row, from_side.slice) == (to_side.row, to_side.slice);
-    ensure(is_same_form || from.offset != to.offset || from.size != to.size, CL_INVALID_VALUE)?;
+    let both_differ = from_side.row != to_side.row && from_side.slice != to_side.slice;
+    ensure(!both_differ || from.offset != to.offset || from.size != to.size, CL_INVALID_VALUE)?;
     let overlaps = if is_same_form {
         rects_overlap(&from_side, from.offset + from_begin, to.offset + to_begin, region)
     } else {
-        // Two sub-buffers of one memory in different forms: the bytes between are counted, too.
+        // In different forms the bytes between are counted, too.
         let span = |side: &Side| side.place(region.map(|extent| extent - 1)).map_or(usize::MAX, |last| last + 1);
         let (from_at, to_at) = (from.offset + from_begin, to.offset + to_begin);
         from_at < to_at.saturating_add(span(&to_side)) && to_at < from_at.saturating_add(span(&from_side))
@@ -275,7 +286,7 @@ fn area(at: &Target, image: &Image, origin: &Place, region: &Place) -> Checked {
 }
 
 /// The program's own memory as the other side of an image: pixels one after another in rows, rows in slices. `row` and `slice` are bytes
-/// from one to the next, or 0; layers of a 1D array are slices. Returns the side and the bytes of the region.
+/// from one to the next, or 0. Returns the side and the bytes of the region.
 pub(crate) fn pixels(image: &Image, region: &Place, row: usize, slice: usize) -> Checked<(Side, Place)> {
     let bytes = region[0].checked_mul(image.pixel).ok_or(CL_INVALID_VALUE)?;
     let region = [bytes, region[1], region[2]];
@@ -287,11 +298,10 @@ pub(crate) fn pixels(image: &Image, region: &Place, row: usize, slice: usize) ->
             ensure(slice == 0, CL_INVALID_VALUE)?;
             Side { origin: [0; 3], row, slice: row.checked_mul(region[1]).ok_or(CL_INVALID_VALUE)? }
         }
-        // The rows of a 1D array are its layers.
+        // The rows of a 1D array are its layers. Drivers go from one to the next by the row pitch, whatever the slice pitch is.
         Shape::Rows => {
-            let slice = if slice == 0 { row } else { slice };
-            ensure(slice >= row, CL_INVALID_VALUE)?;
-            Side { origin: [0; 3], row: slice, slice: slice.checked_mul(region[1]).ok_or(CL_INVALID_VALUE)? }
+            ensure(slice == 0 || slice >= row, CL_INVALID_VALUE)?;
+            Side { origin: [0; 3], row, slice: row.checked_mul(region[1]).ok_or(CL_INVALID_VALUE)? }
         }
         Shape::Planes | Shape::Volume => {
             let rows = row.checked_mul(region[1]).ok_or(CL_INVALID_VALUE)?;
@@ -438,7 +448,23 @@ mod tests {
         // In the gaps between slices.
         assert_eq!(rect(side([0; 3], 16, 64), side([0, 2, 0], 16, 64), [16, 2, 4]), Ok(()));
         assert_eq!(rect(side([0; 3], 16, 64), side([0, 1, 0], 16, 64), [16, 2, 4]), Err(CL_MEM_COPY_OVERLAP));
-        assert_eq!(rect(side([0; 3], 16, 64), side([0; 3], 32, 64), [4, 2, 1]), Err(CL_INVALID_VALUE));
+        // In two forms: one pitch may differ, and the bytes between are counted, too.
+        assert_eq!(rect(side([0; 3], 16, 64), side([0, 0, 1], 32, 64), [4, 2, 1]), Ok(()));
+        assert_eq!(rect(side([0; 3], 16, 64), side([4, 0, 0], 32, 64), [4, 2, 1]), Err(CL_MEM_COPY_OVERLAP));
+        assert_eq!(rect(side([0; 3], 16, 64), side([0, 0, 1], 32, 96), [4, 2, 1]), Err(CL_INVALID_VALUE));
+    }
+
+    #[test]
+    fn pitches_that_a_region_does_not_need_are_left_out() {
+        let needed = |origin, row, slice, region| {
+            let Side { row, slice, .. } = Side { origin, row, slice }.needed(&region);
+            (row, slice)
+        };
+        assert_eq!(needed([3, 0, 0], 16, 64, [4, 1, 1]), (0, 0));
+        assert_eq!(needed([3, 0, 0], 16, 64, [4, 2, 1]), (16, 0));
+        assert_eq!(needed([3, 2, 0], 16, 64, [4, 1, 1]), (16, 0));
+        assert_eq!(needed([3, 0, 2], 16, 64, [4, 1, 1]), (16, 64));
+        assert_eq!(needed([3, 0, 0], 16, 64, [4, 1, 2]), (16, 64));
     }
 
     #[test]
@@ -538,7 +564,7 @@ mod tests {
         assert_eq!(side(Shape::Volume, 20, 159), Err(CL_INVALID_VALUE));
         assert_eq!(side(Shape::Volume, 15, 0), Err(CL_INVALID_VALUE));
         assert_eq!(side(Shape::Rows, 0, 0), Ok((16, 128)));
-        assert_eq!(side(Shape::Rows, 20, 24), Ok((24, 192)));
+        assert_eq!(side(Shape::Rows, 20, 24), Ok((20, 160)));
         assert_eq!(side(Shape::Rows, 20, 19), Err(CL_INVALID_VALUE));
         assert_eq!(side(Shape::Plane, 20, 0), Ok((20, 160)));
         assert_eq!(side(Shape::Plane, 0, 16), Err(CL_INVALID_VALUE));

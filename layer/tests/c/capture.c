@@ -288,6 +288,72 @@ static void transfers(void) {
     OK(clReleaseCommandQueue(queue));
 }
 
+/* The layers of arrays: drivers go from one layer of a 1D array to the next by the pitch of rows. */
+static void arrays(void) {
+    cl_command_queue queue = new_queue(0);
+    cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
+    for (int flat = 0; flat < 2; flat++) {
+        cl_image_desc desc = {
+            .image_type = flat ? CL_MEM_OBJECT_IMAGE2D_ARRAY : CL_MEM_OBJECT_IMAGE1D_ARRAY, .image_width = 5, .image_height = flat ? 2 : 0,
+            .image_array_size = 3};
+        cl_uchar host[512], back[2][512];
+        memset(back, 0, sizeof back);
+        for (int run = 0; run < 2; run++) {
+            cl_int status;
+            cl_mem image = clCreateImage(context, CL_MEM_READ_WRITE, &format, &desc, NULL, &status);
+            if (status == CL_INVALID_OPERATION || status == CL_IMAGE_FORMAT_NOT_SUPPORTED || status == CL_INVALID_VALUE) {
+                printf("no arrays of images\n");
+                break;
+            }
+            OK(status);
+            for (int i = 0; i < 512; i++) host[i] = (cl_uchar)(i * 7 + 1);
+            size_t none[] = {0, 0, 0}, all[] = {5, flat ? 2 : 3, flat ? 3 : 1}, slice = flat ? 60 : 28;
+            if (run == 1) OK(begin(queue, NULL));
+            OK(clEnqueueWriteImage(queue, image, CL_FALSE, none, all, 20 + 4 * flat, slice, host, 0, NULL, NULL));
+            OK(clEnqueueReadImage(queue, image, CL_FALSE, none, all, 0, 0, back[run], 0, NULL, NULL));
+            if (run == 1) {
+                cl_command_buffer_khr commands = ended(queue);
+                memset(host, 0xEE, sizeof host);
+                OK(enqueue(0, NULL, commands, 0, NULL, NULL));
+                OK(clFinish(queue));
+                OK(release(commands));
+            }
+            OK(clFinish(queue));
+            OK(clReleaseMemObject(image));
+            CHECK(back[run][59] != 0);
+        }
+        CHECK(memcmp(back[0], back[1], sizeof back[0]) == 0);
+    }
+    OK(clReleaseCommandQueue(queue));
+}
+
+static void *ends_elsewhere(void *given) {
+    return ended(given);
+}
+
+/* A capture is of a queue, and not of a thread: another thread may end it. Another queue may not. */
+static void other_threads(void) {
+    cl_command_queue queue = new_queue(0), other = new_queue(0);
+    cl_mem memory = new_buffer();
+    cl_uint seven = 7, values[LEN];
+    OK(begin(queue, NULL));
+    OK(clEnqueueFillBuffer(queue, memory, &seven, sizeof seven, 0, BYTES, 0, NULL, NULL));
+    cl_command_buffer_khr none = NULL;
+    CHECK(end(other, &none) == CL_INVALID_OPERATION && none == NULL);
+    pthread_t thread;
+    void *commands = NULL;
+    CHECK(pthread_create(&thread, NULL, ends_elsewhere, queue) == 0);
+    CHECK(pthread_join(thread, &commands) == 0);
+    CHECK(end(queue, &none) == CL_INVALID_OPERATION && none == NULL);
+    OK(enqueue(0, NULL, commands, 0, NULL, NULL));
+    OK(clEnqueueReadBuffer(queue, memory, CL_TRUE, 0, BYTES, values, 0, NULL, NULL));
+    CHECK(values[0] == 7 && values[LEN - 1] == 7);
+    OK(release(commands));
+    OK(clReleaseMemObject(memory));
+    OK(clReleaseCommandQueue(queue));
+    OK(clReleaseCommandQueue(other));
+}
+
 static void CL_CALLBACK counts(cl_event event, cl_int status, void *data) {
     CHECK(event != NULL && status == CL_COMPLETE);
     __atomic_add_fetch((int *)data, 1, __ATOMIC_SEQ_CST);
@@ -674,6 +740,9 @@ int main(int argc, char **argv) {
         runs(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE);
     } else if (strcmp(argv[1], "transfers") == 0) {
         transfers();
+        cl_bool has_images = CL_FALSE;
+        OK(clGetDeviceInfo(device, CL_DEVICE_IMAGE_SUPPORT, sizeof has_images, &has_images, NULL));
+        if (has_images) arrays();
     } else if (strcmp(argv[1], "wrong") == 0) {
         wrong();
     } else if (strcmp(argv[1], "numbers") == 0) {
@@ -684,6 +753,7 @@ int main(int argc, char **argv) {
         between();
     } else if (strcmp(argv[1], "ends") == 0) {
         ends();
+        other_threads();
     } else if (strcmp(argv[1], "threads") == 0) {
         threads();
     } else {

@@ -9,9 +9,9 @@ use opencl_sys::{
     CL_COMMAND_BUFFER_QUEUES_KHR, CL_COMMAND_BUFFER_REFERENCE_COUNT_KHR, CL_COMMAND_BUFFER_STATE_EXECUTABLE_KHR,
     CL_COMMAND_BUFFER_STATE_FINALIZED_KHR, CL_COMMAND_BUFFER_STATE_KHR, CL_COMMAND_BUFFER_STATE_RECORDING_KHR,
     CL_INVALID_COMMAND_BUFFER_KHR, CL_INVALID_COMMAND_QUEUE, CL_INVALID_OPERATION, CL_INVALID_VALUE, CL_QUEUE_CONTEXT,
-    CL_QUEUE_DEVICE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES,
-    CL_SUCCESS, cl_command_buffer_khr, cl_command_queue, cl_context, cl_device_id, cl_int, cl_kernel,
-    cl_mutable_command_khr, cl_uint, cl_ulong,
+    CL_QUEUE_DEVICE, CL_QUEUE_ON_DEVICE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROFILING_ENABLE,
+    CL_QUEUE_PROPERTIES, CL_QUEUE_PROPERTIES_ARRAY, CL_SUCCESS, cl_command_buffer_khr, cl_command_queue, cl_context,
+    cl_device_id, cl_int, cl_kernel, cl_mutable_command_khr, cl_uint, cl_ulong,
 };
 
 use super::alone::Alone;
@@ -55,6 +55,8 @@ pub(super) struct QueueFacts {
     device: Number<cl_device_id>,
     pub(super) in_order: bool,
     pub(super) has_times: bool,
+    /// Kernels enqueue to it, and the host does not.
+    on_device: bool,
     /// It has no other properties.
     is_supported: bool,
     /// From so many commands on a hold pays there.
@@ -81,15 +83,29 @@ impl QueueFacts {
             let bits: cl_ulong = query::one(ask, queue, CL_QUEUE_PROPERTIES)?;
             (query::one(ask, queue, CL_QUEUE_CONTEXT)?, query::one(ask, queue, CL_QUEUE_DEVICE)?, bits)
         };
+        // SAFETY: a queue. Before OpenCL 3.0 there is no such list.
+        let given: Vec<cl_ulong> = unsafe { query::list(ask, queue, CL_QUEUE_PROPERTIES_ARRAY) }.unwrap_or_default();
+        let is_plain = |(name, value): (cl_ulong, cl_ulong)| {
+            name == cl_ulong::from(CL_QUEUE_PROPERTIES)
+                && value & !(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE) == 0
+        };
+        let is_plain = given.chunks_exact(2).all(|pair| is_plain((pair[0], pair[1])));
         Ok(Self {
             context: Number(context),
             device: Number(device),
+            // What other queues do is not known. Intel has some that run commands in the thread that enqueues.
             // SAFETY: the queue's device.
-            holds_from: unsafe { hold::pays_from(device) },
+            holds_from: if is_plain { unsafe { hold::pays_from(device) } } else { None },
+            on_device: bits & CL_QUEUE_ON_DEVICE != 0,
             in_order: bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0,
             has_times: bits & CL_QUEUE_PROFILING_ENABLE != 0,
             is_supported: bits & !(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE) == 0,
         })
+    }
+
+    /// Fails if the host cannot enqueue there.
+    pub(super) fn is_of_host(&self) -> Checked {
+        ensure(!self.on_device, CL_INVALID_COMMAND_QUEUE)
     }
 
     /// Fails if command buffers cannot be enqueued there.
@@ -162,6 +178,7 @@ impl Buffer {
         properties: properties::Buffer,
         given: List,
     ) -> Checked<Arc<Self>> {
+        facts.is_of_host()?;
         // SAFETY: the queue's device.
         ensure(unsafe { extensions::serves_device(facts.device()) }, CL_INVALID_OPERATION)?;
         // SAFETY: as above.

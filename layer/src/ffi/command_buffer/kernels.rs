@@ -203,6 +203,14 @@ pub(super) fn arguments(kernel: cl_kernel) -> Held {
     Held { values, has_exec_info }
 }
 
+/// Returns whether an object is a sampler, if it was seen made.
+pub(super) fn is_sampler(handle: usize) -> Option<bool> {
+    if !is_on() {
+        return None;
+    }
+    known().as_ref()?.objects.get(&handle).map(|object| object.is_sampler)
+}
+
 /// Returns what a value for an argument is, with a reference to the object, if it is one.
 ///
 /// # Safety

@@ -64,6 +64,8 @@ pub(super) unsafe fn copy_buffer_rect(
         let to_side = Side { origin: place(to_origin)?, row: to_row, slice: to_slice };
         let region = place(region)?;
         ranges::copy_rect(&buffer.target(), (&of, from_side), (&into, to_side), &region)?;
+        let needed = |side: Side| if of.root == into.root { side.needed(&region) } else { side };
+        let (from_side, to_side) = (needed(from_side), needed(to_side));
         let (from, to) = (Memory::also(from)?, Memory::also(to)?);
         Ok(Command::CopyBufferRect { from, to, from_side, to_side, region })
     }
@@ -178,7 +180,7 @@ pub(super) unsafe fn copy_buffer_to_image(
 
 /// Addresses are numbers here: what is there is the program's to keep.
 pub(super) fn copy_addresses(buffer: &Buffer, to: *mut c_void, from: *const c_void, size: usize) -> Checked<Command> {
-    ensure(buffer.device.has_svm, CL_INVALID_OPERATION)?;
+    ensure(buffer.device.has_svm(), CL_INVALID_OPERATION)?;
     ranges::copy_addresses(from.addr(), to.addr(), size)?;
     Ok(Command::CopyAddresses { from: Address(from.cast_mut()), to: Address(to), size })
 }
@@ -194,7 +196,7 @@ pub(super) unsafe fn fill_addresses(
 ) -> Checked<Command> {
     // SAFETY: as the caller promises. What is no object, drivers know.
     unsafe {
-        ensure(buffer.device.has_svm, CL_INVALID_OPERATION)?;
+        ensure(buffer.device.has_svm(), CL_INVALID_OPERATION)?;
         ensure(!pattern.is_null(), CL_INVALID_VALUE)?;
         ranges::fill_addresses(to.addr(), pattern_size, size)?;
         Ok(Command::FillAddresses { to: Address(to), pattern: bytes(pattern, pattern_size), pattern_size, size })
@@ -425,7 +427,7 @@ pub(super) unsafe fn migration_of_addresses(
     memory: *const *const c_void,
     flags: cl_mem_migration_flags,
 ) -> Checked<Command> {
-    ensure(buffer.device.has_svm, CL_INVALID_OPERATION)?;
+    ensure(buffer.device.has_svm(), CL_INVALID_OPERATION)?;
     ensure(objects > 0 && !memory.is_null() && has_known_bits(flags), CL_INVALID_VALUE)?;
     for at in 0..objects as usize {
         // SAFETY: within the list.

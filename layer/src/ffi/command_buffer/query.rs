@@ -4,27 +4,31 @@
 use std::ptr;
 
 use opencl_sys::{
-    CL_CONTEXT_NUM_DEVICES, CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES, CL_DEVICE_EXTENSIONS_WITH_VERSION,
-    CL_DEVICE_IMAGE_MAX_ARRAY_SIZE, CL_DEVICE_IMAGE_MAX_BUFFER_SIZE, CL_DEVICE_IMAGE_SUPPORT,
-    CL_DEVICE_IMAGE2D_MAX_HEIGHT, CL_DEVICE_IMAGE2D_MAX_WIDTH, CL_DEVICE_IMAGE3D_MAX_DEPTH,
+    CL_CONTEXT_NUM_DEVICES, CL_DEVICE_ADDRESS_BITS, CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES,
+    CL_DEVICE_EXTENSIONS_WITH_VERSION, CL_DEVICE_IMAGE_MAX_ARRAY_SIZE, CL_DEVICE_IMAGE_MAX_BUFFER_SIZE,
+    CL_DEVICE_IMAGE_SUPPORT, CL_DEVICE_IMAGE2D_MAX_HEIGHT, CL_DEVICE_IMAGE2D_MAX_WIDTH, CL_DEVICE_IMAGE3D_MAX_DEPTH,
     CL_DEVICE_IMAGE3D_MAX_HEIGHT, CL_DEVICE_IMAGE3D_MAX_WIDTH, CL_DEVICE_MAX_PARAMETER_SIZE,
     CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_DEVICE_MEM_BASE_ADDR_ALIGN, CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT,
-    CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_VERSION, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_EVENT_CONTEXT,
-    CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_IMAGE_ARRAY_SIZE, CL_IMAGE_BUFFER, CL_IMAGE_DEPTH,
-    CL_IMAGE_ELEMENT_SIZE, CL_IMAGE_FORMAT, CL_IMAGE_HEIGHT, CL_IMAGE_WIDTH, CL_INVALID_CONTEXT,
-    CL_INVALID_EVENT_WAIT_LIST, CL_INVALID_KERNEL, CL_INVALID_MEM_OBJECT, CL_INVALID_PROGRAM_EXECUTABLE,
-    CL_INVALID_VALUE, CL_KERNEL_ARG_ADDRESS_CONSTANT, CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ADDRESS_LOCAL,
+    CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_SVM_FINE_GRAIN_SYSTEM, CL_DEVICE_VERSION, CL_EVENT_COMMAND_EXECUTION_STATUS,
+    CL_EVENT_CONTEXT, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_IMAGE_ARRAY_SIZE, CL_IMAGE_BUFFER,
+    CL_IMAGE_DEPTH, CL_IMAGE_ELEMENT_SIZE, CL_IMAGE_FORMAT, CL_IMAGE_HEIGHT, CL_IMAGE_WIDTH, CL_INVALID_ARG_VALUE,
+    CL_INVALID_CONTEXT, CL_INVALID_EVENT_WAIT_LIST, CL_INVALID_KERNEL, CL_INVALID_MEM_OBJECT,
+    CL_INVALID_PROGRAM_EXECUTABLE, CL_INVALID_SAMPLER, CL_INVALID_VALUE, CL_KERNEL_ARG_ACCESS_NONE,
+    CL_KERNEL_ARG_ACCESS_QUALIFIER, CL_KERNEL_ARG_ACCESS_READ_ONLY, CL_KERNEL_ARG_ACCESS_WRITE_ONLY,
+    CL_KERNEL_ARG_ADDRESS_CONSTANT, CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ADDRESS_LOCAL,
     CL_KERNEL_ARG_ADDRESS_QUALIFIER, CL_KERNEL_ARG_TYPE_NAME, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, CL_KERNEL_CONTEXT,
     CL_KERNEL_NUM_ARGS, CL_KERNEL_PROGRAM, CL_KERNEL_WORK_GROUP_SIZE, CL_MEM_ASSOCIATED_MEMOBJECT, CL_MEM_CONTEXT,
     CL_MEM_FLAGS, CL_MEM_HOST_NO_ACCESS, CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY, CL_MEM_IMMUTABLE_EXT,
     CL_MEM_OBJECT_BUFFER, CL_MEM_OBJECT_IMAGE1D, CL_MEM_OBJECT_IMAGE1D_ARRAY, CL_MEM_OBJECT_IMAGE1D_BUFFER,
-    CL_MEM_OBJECT_IMAGE2D_ARRAY, CL_MEM_OBJECT_IMAGE3D, CL_MEM_OBJECT_PIPE, CL_MEM_OFFSET, CL_MEM_SIZE, CL_MEM_TYPE,
-    CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES, CL_PROGRAM_BUILD_OPTIONS, CL_PROGRAM_SOURCE, CL_SUCCESS, cl_bool,
-    cl_context, cl_device_id, cl_event, cl_int, cl_kernel, cl_mem, cl_program, cl_uint, cl_ulong,
+    CL_MEM_OBJECT_IMAGE2D_ARRAY, CL_MEM_OBJECT_IMAGE3D, CL_MEM_OBJECT_PIPE, CL_MEM_OFFSET, CL_MEM_READ_ONLY,
+    CL_MEM_SIZE, CL_MEM_TYPE, CL_MEM_WRITE_ONLY, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES, CL_PROGRAM_BUILD_OPTIONS,
+    CL_PROGRAM_SOURCE, CL_SUCCESS, cl_bool, cl_context, cl_device_id, cl_event, cl_int, cl_kernel, cl_mem, cl_program,
+    cl_uint, cl_ulong,
 };
 
 use super::calls::{self, Query, number};
-use crate::command_buffer::arguments::{Kind, Space};
+use super::kernels;
+use crate::command_buffer::arguments::{Access, Kind, Space};
 use crate::command_buffer::launch::{Device, Kernel};
 use crate::command_buffer::ranges::{Image, Limits, Memory, Place, Shape, Target};
 use crate::command_buffer::{Checked, ensure};
@@ -95,7 +99,19 @@ pub(super) struct Facts {
     /// The most bytes of a launch's arguments.
     pub(super) argument_bytes: usize,
     pub(super) has_images: bool,
-    pub(super) has_svm: bool,
+    /// `CL_DEVICE_SVM_CAPABILITIES`.
+    svm: cl_ulong,
+}
+
+impl Facts {
+    pub(super) fn has_svm(&self) -> bool {
+        self.svm != 0
+    }
+
+    /// Whether kernels may be told that they use all of the program's memory. In a context of several devices another one may have it.
+    pub(super) fn may_have_system_svm(&self) -> bool {
+        self.svm & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM != 0 || self.limits.is_some()
+    }
 }
 
 /// # Safety
@@ -106,6 +122,7 @@ pub(super) unsafe fn facts(device: cl_device_id, context: usize) -> Checked<Fact
     unsafe {
         let context: cl_context = ptr::with_exposed_provenance_mut(context);
         let is_alone = one::<_, cl_uint>(calls::clGetContextInfo, context, CL_CONTEXT_NUM_DEVICES)? == 1;
+        let address_bits: cl_uint = one(ask, device, CL_DEVICE_ADDRESS_BITS)?;
         let is_older = checked_version(device)? < Some((3, 0));
         Ok(Facts {
             launches: Device {
@@ -113,11 +130,12 @@ pub(super) unsafe fn facts(device: cl_device_id, context: usize) -> Checked<Fact
                 // From 2.0 to 2.2 all devices can do it.
                 has_non_uniform: is_older
                     || known::<_, cl_bool>(ask, device, CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT)? != 0,
+                widest: if address_bits == 32 { u32::MAX as usize } else { usize::MAX },
             },
             limits: if is_alone { None } else { Some(limits(device)?) },
             argument_bytes: one(ask, device, CL_DEVICE_MAX_PARAMETER_SIZE)?,
             has_images: known::<_, cl_bool>(ask, device, CL_DEVICE_IMAGE_SUPPORT)? != 0,
-            has_svm: known::<_, cl_ulong>(ask, device, CL_DEVICE_SVM_CAPABILITIES)? != 0,
+            svm: known(ask, device, CL_DEVICE_SVM_CAPABILITIES)?,
         })
     }
 }
@@ -236,11 +254,6 @@ pub(super) unsafe fn image(given: cl_mem) -> Checked<Image> {
     let ask = calls::clGetImageInfo;
     // SAFETY: an image.
     unsafe {
-        let extent = |name| one::<_, usize>(ask, given, name).map(|extent| extent.max(1));
-        let (width, height, depth) = (extent(CL_IMAGE_WIDTH)?, extent(CL_IMAGE_HEIGHT)?, extent(CL_IMAGE_DEPTH)?);
-        let layers = extent(CL_IMAGE_ARRAY_SIZE)?;
-        let extents =
-            if kind == CL_MEM_OBJECT_IMAGE1D_ARRAY { [width, layers, 1] } else { [width, height, depth.max(layers)] };
         let (format, pixel) = (one(ask, given, CL_IMAGE_FORMAT)?, one(ask, given, CL_IMAGE_ELEMENT_SIZE)?);
         let shape = match kind {
             CL_MEM_OBJECT_IMAGE1D => Shape::Row,
@@ -249,6 +262,16 @@ pub(super) unsafe fn image(given: cl_mem) -> Checked<Image> {
             CL_MEM_OBJECT_IMAGE2D_ARRAY => Shape::Planes,
             CL_MEM_OBJECT_IMAGE3D => Shape::Volume,
             _ => Shape::Plane,
+        };
+        // Drivers may answer what the program gave for a field that images of this shape do not have.
+        let extent = |name| one::<_, usize>(ask, given, name).map(|extent| extent.max(1));
+        let (width, height) = (|| extent(CL_IMAGE_WIDTH), || extent(CL_IMAGE_HEIGHT));
+        let extents = match shape {
+            Shape::Row | Shape::RowOfBuffer => [width()?, 1, 1],
+            Shape::Rows => [width()?, extent(CL_IMAGE_ARRAY_SIZE)?, 1],
+            Shape::Plane => [width()?, height()?, 1],
+            Shape::Planes => [width()?, height()?, extent(CL_IMAGE_ARRAY_SIZE)?],
+            Shape::Volume => [width()?, height()?, extent(CL_IMAGE_DEPTH)?],
         };
         let of_buffer = if kind == CL_MEM_OBJECT_IMAGE1D_BUFFER {
             number(one::<_, cl_mem>(ask, given, CL_IMAGE_BUFFER)?)
@@ -371,7 +394,15 @@ pub(super) unsafe fn arguments(kernel: cl_kernel) -> Checked<Vec<Kind>> {
                 _ => Space::Private,
             };
             let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-            Ok(Kind::of(space, &String::from_utf8_lossy(name)))
+            let mut access = CL_KERNEL_ARG_ACCESS_NONE;
+            let of = CL_KERNEL_ARG_ACCESS_QUALIFIER;
+            let has_access = ask(of, size_of_val(&access), (&raw mut access).cast(), ptr::null_mut())?;
+            let access = match access {
+                CL_KERNEL_ARG_ACCESS_READ_ONLY if has_access => Access::Reads,
+                CL_KERNEL_ARG_ACCESS_WRITE_ONLY if has_access => Access::Writes,
+                _ => Access::Any,
+            };
+            Ok(Kind::of(space, &String::from_utf8_lossy(name), access))
         })
         .collect()
 }
@@ -382,18 +413,33 @@ pub(super) unsafe fn arguments(kernel: cl_kernel) -> Checked<Vec<Kind>> {
 /// `size` bytes at `value`, or null.
 pub(super) unsafe fn value(context: usize, kind: Kind, size: usize, value: *const std::ffi::c_void) -> Checked {
     kind.check(size, !value.is_null())?;
-    if !matches!(kind, Kind::Buffer | Kind::Image) || value.is_null() {
+    if !matches!(kind, Kind::Buffer | Kind::Image(..) | Kind::Sampler) || value.is_null() {
         return Ok(());
     }
     // SAFETY: the size of a handle was checked.
     let object = unsafe { value.cast::<cl_mem>().read_unaligned() };
+    let is_sampler = kernels::is_sampler(object.addr());
+    if kind == Kind::Sampler {
+        // Drivers check one that the layer has not seen made.
+        return ensure(!object.is_null() && is_sampler != Some(false), CL_INVALID_SAMPLER);
+    }
     if object.is_null() {
         return ensure(kind == Kind::Buffer, CL_INVALID_MEM_OBJECT);
     }
+    ensure(is_sampler != Some(true), CL_INVALID_MEM_OBJECT)?;
     // SAFETY: drivers check that it is a memory object.
     let (of, facts) = unsafe { memory(object) }?;
     ensure((of == CL_MEM_OBJECT_BUFFER) == (kind == Kind::Buffer), CL_INVALID_MEM_OBJECT)?;
-    ensure(facts.context == context, CL_INVALID_CONTEXT)
+    ensure(facts.context == context, CL_INVALID_CONTEXT)?;
+    let Kind::Image(access, shape) = kind else { return Ok(()) };
+    // SAFETY: an image.
+    let (flags, is) = unsafe { (one::<_, cl_ulong>(calls::clGetMemObjectInfo, object, CL_MEM_FLAGS)?, image(object)?) };
+    let forbids = match access {
+        Access::Reads => CL_MEM_WRITE_ONLY,
+        Access::Writes => CL_MEM_READ_ONLY,
+        Access::Any => 0,
+    };
+    ensure(flags & forbids == 0 && shape.is_none_or(|shape| shape == is.shape), CL_INVALID_ARG_VALUE)
 }
 
 /// Checks a list of events: rules of `clEnqueue...`. One that has failed before is not given to drivers: some run what waits for it.

@@ -7,13 +7,15 @@ use std::sync::Arc;
 
 use opencl_sys::{
     CL_INVALID_ARG_INDEX, CL_INVALID_ARG_SIZE, CL_INVALID_MUTABLE_COMMAND_KHR, CL_INVALID_OPERATION, CL_INVALID_VALUE,
-    CL_MUTABLE_COMMAND_COMMAND_BUFFER_KHR, CL_MUTABLE_COMMAND_COMMAND_QUEUE_KHR, CL_MUTABLE_COMMAND_COMMAND_TYPE_KHR,
-    CL_MUTABLE_COMMAND_PROPERTIES_ARRAY_KHR, CL_MUTABLE_DISPATCH_ARGUMENTS_KHR, CL_MUTABLE_DISPATCH_DIMENSIONS_KHR,
-    CL_MUTABLE_DISPATCH_EXEC_INFO_KHR, CL_MUTABLE_DISPATCH_GLOBAL_OFFSET_KHR, CL_MUTABLE_DISPATCH_GLOBAL_SIZE_KHR,
+    CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM, CL_MUTABLE_COMMAND_COMMAND_BUFFER_KHR,
+    CL_MUTABLE_COMMAND_COMMAND_QUEUE_KHR, CL_MUTABLE_COMMAND_COMMAND_TYPE_KHR, CL_MUTABLE_COMMAND_PROPERTIES_ARRAY_KHR,
+    CL_MUTABLE_DISPATCH_ARGUMENTS_KHR, CL_MUTABLE_DISPATCH_DIMENSIONS_KHR, CL_MUTABLE_DISPATCH_EXEC_INFO_KHR,
+    CL_MUTABLE_DISPATCH_GLOBAL_OFFSET_KHR, CL_MUTABLE_DISPATCH_GLOBAL_SIZE_KHR,
     CL_MUTABLE_DISPATCH_GLOBAL_WORK_OFFSET_KHR, CL_MUTABLE_DISPATCH_GLOBAL_WORK_SIZE_KHR,
     CL_MUTABLE_DISPATCH_KERNEL_KHR, CL_MUTABLE_DISPATCH_LOCAL_SIZE_KHR, CL_MUTABLE_DISPATCH_LOCAL_WORK_SIZE_KHR,
-    CL_STRUCTURE_TYPE_MUTABLE_DISPATCH_CONFIG_KHR, CL_SUCCESS, cl_command_buffer_khr, cl_int, cl_mutable_command_khr,
-    cl_mutable_dispatch_arg_khr, cl_mutable_dispatch_config_khr, cl_mutable_dispatch_exec_info_khr, cl_uint, cl_ulong,
+    CL_STRUCTURE_TYPE_MUTABLE_DISPATCH_CONFIG_KHR, CL_SUCCESS, cl_bool, cl_command_buffer_khr, cl_int,
+    cl_mutable_command_khr, cl_mutable_dispatch_arg_khr, cl_mutable_dispatch_config_khr,
+    cl_mutable_dispatch_exec_info_khr, cl_uint, cl_ulong,
 };
 
 use super::buffer::{Buffer, command, recorded};
@@ -151,6 +153,10 @@ unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch
                 config.exec_info_list.add(at).read_unaligned();
             ensure(!param_value.is_null(), CL_INVALID_VALUE)?;
             arguments::exec_info(param_name, param_value_size)?;
+            if param_name == CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM {
+                let wants = param_value.cast::<cl_bool>().read_unaligned() != 0;
+                ensure(!wants || buffer.device.may_have_system_svm(), CL_INVALID_OPERATION)?;
+            }
             let status = calls::clSetKernelExecInfo(kernel.raw(), param_name, param_value_size, param_value);
             ensure(status == CL_SUCCESS, status)?;
             has_exec_info = true;

@@ -106,7 +106,7 @@ fn arguments(prepared: &Prepared) -> Checked<Vec<Argument>> {
 }
 
 fn argument(kind: Kind, value: &Value<Kept>) -> Argument {
-    let is_memory = matches!(kind, Kind::Buffer | Kind::Image);
+    let is_memory = matches!(kind, Kind::Buffer | Kind::Image(..));
     let is_handle = |bytes: &[u8]| bytes.len() == size_of::<usize>();
     let (kind, size, value) = match value {
         // A pointer to a handle that is null.

@@ -63,6 +63,54 @@ static void other_device(void) {
     drop_pair(of);
 }
 
+/* Queues to which only kernels enqueue, and queues with properties that the layer does not know: Intel's runtime has some that run commands
+ * in the thread that enqueues, so nothing may hold them back. */
+static void queues_of_other_kinds(void) {
+    cl_queue_properties lists[][3] = {
+        {CL_QUEUE_PROPERTIES, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_ON_DEVICE, 0}, {CL_QUEUE_PROPERTIES, 1u << 31, 0}};
+    for (int i = 0; i < 2; i++) {
+        cl_int status = CL_INVALID_VALUE;
+        cl_command_queue queue = NULL;
+        /* PoCL 3.1 ends the process. */
+        if (i == 1 || device_bits(CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES) != 0)
+            queue = clCreateCommandQueueWithProperties(here.context, device, lists[i], &status);
+        if (queue == NULL) {
+            printf("no queues %s\n", i == 0 ? "on the device" : "of other kinds");
+            continue;
+        }
+        reset();
+        command_buffer buffer = new_buffer(i == 0 ? here.plain : queue, 0);
+        for (int j = 0; j < 200; j++) OK(f.copy(buffer, NULL, NULL, here.a, here.b, 0, 0, BYTES, 0, NULL, NULL, NULL));
+        OK(f.finalize(buffer));
+        if (i == 0) {
+            CHECK(f.create(1, &queue, NULL, &status) == NULL);
+            SO(status == CL_INVALID_COMMAND_QUEUE);
+            IS(f.enqueue(1, &queue, buffer, 0, NULL, NULL), INCOMPATIBLE_COMMAND_QUEUE);
+            SO(untouched());
+        } else {
+            run_on(queue, buffer);
+            ALL(here.b, 2);
+        }
+        OK(f.release(buffer));
+        OK(clReleaseCommandQueue(queue));
+    }
+}
+
+/* More work-items than the device's `size_t` counts. */
+static void sizes_beyond_the_device(void) {
+    cl_uint bits = 0;
+    OK(clGetDeviceInfo(device, CL_DEVICE_ADDRESS_BITS, sizeof bits, &bits, NULL));
+    if (bits != 32 || sizeof(size_t) == 4) {
+        printf("no 32 bits\n");
+        return;
+    }
+    command_buffer buffer = begin_refused(NULL);
+    size_t large = (size_t)1 << 32, last = large - 16, few = 32;
+    REFUSED(CL_INVALID_GLOBAL_WORK_SIZE, f.kernel(HEAD, here.scale, 1, NULL, &large, NULL, TAIL));
+    REFUSED(CL_INVALID_GLOBAL_OFFSET, f.kernel(HEAD, here.scale, 1, &last, &few, NULL, TAIL));
+    end_refused(buffer);
+}
+
 static cl_program built_for(pair of, cl_device_id device, const char *source) {
     cl_int status;
     cl_program program = clCreateProgramWithSource(of.context, 1, &source, NULL, &status);

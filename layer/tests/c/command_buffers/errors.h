@@ -267,6 +267,15 @@ static void errors_of_images(void) {
     REFUSED(CL_IMAGE_FORMAT_MISMATCH, f.copy_image(HEAD, numbers, to, o, o, r, TAIL));
     REFUSED(CL_MEM_COPY_OVERLAP, f.copy_image(HEAD, to, to, o, near, r, TAIL));
 
+    /* What a program gives for fields that a 2D image does not have means nothing. */
+    cl_image_format bytes = {CL_RGBA, CL_UNSIGNED_INT8};
+    cl_image_desc odd = {
+        .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = WIDE, .image_height = HIGH, .image_depth = 4, .image_array_size = 4};
+    cl_int made;
+    cl_mem flat_one = clCreateImage(here.context, CL_MEM_READ_WRITE, &bytes, &odd, NULL, &made);
+    OK(made);
+    REFUSED(CL_INVALID_VALUE, f.fill_image(HEAD, flat_one, colour, o, (size_t[]){8, 8, 4}, TAIL));
+    OK(clReleaseMemObject(flat_one));
     cl_mem none[] = {NULL, here.c};
     for (int i = 0; i < 2; i++) {
         REFUSED(CL_INVALID_MEM_OBJECT, f.fill_image(HEAD, none[i], colour, o, r, TAIL));

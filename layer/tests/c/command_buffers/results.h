@@ -69,6 +69,18 @@ static void places(void) {
     OK(f.release(buffer));
 }
 
+/* Within one buffer: some drivers compare the pitches from slice to slice of a copy that has one slice. */
+static void rects_of_one_slice(void) {
+    number_now(here.b, 0);
+    command_buffer buffer = new_buffer(here.plain, 0);
+    size_t from[3] = {0, 0, 0}, to[3] = {512, 0, 0}, region[3] = {8, 2, 1};
+    OK(f.copy_rect(HEAD, here.b, here.b, from, to, region, 16, 64, 16, 48, 0, NULL, NULL, NULL));
+    OK(f.finalize(buffer));
+    run_on(here.plain, buffer);
+    ALL(here.b, i == 128 || i == 129 ? i - 128 : i == 132 || i == 133 ? i - 128 : i);
+    OK(f.release(buffer));
+}
+
 /* Each size of pattern, in a place of its own, in memory and in SVM. */
 static void patterns(void) {
     unsigned char pattern[128], wanted[BYTES], got[BYTES];

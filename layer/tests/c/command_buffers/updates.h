@@ -116,6 +116,68 @@ static void arguments(void) {
     OK(clReleaseKernel(flip));
 }
 
+/* PoCL takes any of these. */
+static void image_arguments(void) {
+    if (!has_images || !can_change(ARGUMENTS)) return;
+    const char *source = "kernel void look(read_only image2d_t from, sampler_t by, write_only image2d_t into, global uint *to) {\n"
+                         "    to[0] = read_imageui(from, by, (int2)(0, 0)).x;\n    write_imageui(into, (int2)(0, 0), (uint4)(to[0]));\n}\n";
+    cl_int status;
+    cl_program program = clCreateProgramWithSource(here.context, 1, &source, NULL, &status);
+    OK(status);
+    OK(clBuildProgram(program, 1, &device, "-cl-kernel-arg-info", NULL, NULL));
+    cl_kernel look = clCreateKernel(program, "look", &status);
+    OK(status);
+    cl_sampler sampler = clCreateSampler(here.context, CL_FALSE, CL_ADDRESS_CLAMP_TO_EDGE, CL_FILTER_NEAREST, &status);
+    OK(status);
+    cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
+    cl_image_desc flat = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = WIDE, .image_height = HIGH};
+    cl_image_desc deep = {.image_type = CL_MEM_OBJECT_IMAGE3D, .image_width = WIDE, .image_height = HIGH, .image_depth = 2};
+    cl_mem read_only = clCreateImage(here.context, CL_MEM_READ_ONLY, &format, &flat, NULL, &status);
+    OK(status);
+    cl_mem write_only = clCreateImage(here.context, CL_MEM_WRITE_ONLY, &format, &flat, NULL, &status);
+    OK(status);
+    cl_mem volume = clCreateImage(here.context, CL_MEM_READ_WRITE, &format, &deep, NULL, &status);
+    OK(status);
+    set_memory(look, 0, here.image);
+    OK(clSetKernelArg(look, 1, sizeof sampler, &sampler));
+    set_memory(look, 2, here.other_image);
+    set_memory(look, 3, here.b);
+    reset();
+    fill_image_now(here.image, 3);
+    command_buffer buffer = new_buffer(here.plain, MUTABLE);
+    cl_properties properties[] = {UPDATABLE_FIELDS, ARGUMENTS, 0};
+    size_t one = 1;
+    mutable_command command = NULL;
+    OK(f.kernel(buffer, NULL, properties, look, 1, NULL, &one, NULL, 0, NULL, NULL, &command));
+    OK(f.finalize(buffer));
+    cl_sampler none = NULL;
+    IS(change_argument(buffer, command, 1, sizeof none, &none), CL_INVALID_SAMPLER);
+    IS(change_argument(buffer, command, 1, sizeof none, NULL), CL_INVALID_SAMPLER);
+    IS(change_argument(buffer, command, 1, 4, &sampler), CL_INVALID_ARG_SIZE);
+    IS(change_memory(buffer, command, 1, here.a), CL_INVALID_SAMPLER);
+    IS(change_argument(buffer, command, 0, sizeof sampler, &sampler), CL_INVALID_MEM_OBJECT);
+    IS(change_memory(buffer, command, 0, here.a), CL_INVALID_MEM_OBJECT);
+    IS(change_memory(buffer, command, 0, write_only), CL_INVALID_ARG_VALUE);
+    IS(change_memory(buffer, command, 0, volume), CL_INVALID_ARG_VALUE);
+    IS(change_memory(buffer, command, 2, read_only), CL_INVALID_ARG_VALUE);
+    run_on(here.plain, buffer);
+    ALL(here.b, i == 0 ? 3 : 9);
+    /* Good ones. */
+    OK(change_memory(buffer, command, 2, write_only));
+    OK(change_argument(buffer, command, 1, sizeof sampler, &sampler));
+    OK(change_memory(buffer, command, 0, here.other_image));
+    fill_image_now(here.other_image, 5);
+    run_on(here.plain, buffer);
+    ALL(here.b, i == 0 ? 5 : 9);
+    OK(f.release(buffer));
+    OK(clReleaseKernel(look));
+    OK(clReleaseProgram(program));
+    OK(clReleaseSampler(sampler));
+    OK(clReleaseMemObject(read_only));
+    OK(clReleaseMemObject(write_only));
+    OK(clReleaseMemObject(volume));
+}
+
 static void svm_arguments(void) {
     if (!has_svm || !can_change(ARGUMENTS)) return;
     cl_kernel place = new_kernel("place");
