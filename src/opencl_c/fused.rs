@@ -245,14 +245,16 @@ enum Run {
 /// Whether launches of a kernel have one dimension, and how they are called.
 type Runs = BTreeSet<(bool, Run)>;
 
-/// The most calls in the loops of a kernel that are inlined.
-const MOST_INLINED: usize = 16;
+/// The most calls in the loops of a kernel that are inlined, and in one of them.
+const MOST_INLINED: (usize, usize) = (16, 8);
 
 impl Run {
     /// Returns how the launches in loops of a kernel are called.
     fn in_loops(rolled: &Rolled) -> Self {
-        let calls = rolled.parts().map(|part| if let Part::Loop(of) = part { of.args.len() } else { 0 });
-        if calls.sum::<usize>() <= MOST_INLINED { Self::Turn } else { Self::Line }
+        let calls = |part: &Part| if let Part::Loop(of) = part { of.args.len() } else { 0 };
+        let all: usize = rolled.parts().map(calls).sum();
+        let is_few = all <= MOST_INLINED.0 && rolled.parts().all(|part| calls(part) <= MOST_INLINED.1);
+        if is_few { Self::Turn } else { Self::Line }
     }
 
     /// Returns the name of the function for a kernel, for launches of one dimension or of more.
