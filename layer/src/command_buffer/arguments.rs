@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     Local,
     /// A value of so many bytes.
     Value(usize),
+    /// A value of a type of the program's.
+    Own,
     /// A memory object or a sampler, or nothing; or a number that is the handle of one by chance.
     Object,
     /// As many bytes as a handle: a number, a handle or an address.
@@ -62,7 +64,7 @@ impl Kind {
             Space::Private if name == "sampler_t" => Self::Sampler,
             Space::Local => Self::Local,
             Space::Global if name.ends_with('*') => Self::Buffer,
-            Space::Private => size_of_type(name).map_or(Self::Any, Self::Value),
+            Space::Private => size_of_type(name).map_or(Self::Own, Self::Value),
             Space::Global => Self::Any,
         }
     }
@@ -70,8 +72,10 @@ impl Kind {
     /// Where the source says nothing: returns what the value tells that the argument has. Eight bytes may be a number or a handle, and
     /// eight bytes of nothing a work-group's own memory or no buffer.
     pub(crate) fn or_as<O>(self, has: Option<&Value<O>>) -> Self {
-        let (Self::Any, Some(has)) = (self, has) else { return self };
+        let (Self::Any | Self::Own, Some(has)) = (self, has) else { return self };
         match has {
+            Value::Bytes(bytes) if self == Self::Own => Self::Value(bytes.len()),
+            _ if self == Self::Own => self,
             Value::Bytes(bytes) if bytes.len() != size_of::<usize>() => Self::Value(bytes.len()),
             Value::Bytes(_) | Value::Pointer(_) | Value::IntelPointer(_) => Self::Word,
             Value::Object(_) => Self::Object,
@@ -94,7 +98,7 @@ impl Kind {
                 (size > 0, false)
             }
             Self::Value(of) => (size == of, true),
-            Self::Any => return Ok(()),
+            Self::Own | Self::Any => return Ok(()),
         };
         ensure(right, CL_INVALID_ARG_SIZE)?;
         ensure(has_value || !needs_value, CL_INVALID_ARG_VALUE)
@@ -242,7 +246,7 @@ mod tests {
         let of = |space, name| Kind::of(space, name, Access::Reads);
         let private = |name| of(Space::Private, name);
         assert_eq!(["uint", "unsigned int", "float3", "double16"].map(private), [4, 4, 16, 128].map(Kind::Value));
-        assert_eq!(["struct pair", "my_type", "float5", "image_t"].map(private), [Kind::Any; 4]);
+        assert_eq!(["struct pair", "my_type", "float5", "image_t"].map(private), [Kind::Own; 4]);
         assert_eq!(private("sampler_t"), Kind::Sampler);
         assert_eq!(of(Space::Global, "float*"), Kind::Buffer);
         assert_eq!(of(Space::Global, "image2d_t"), Kind::Image(Access::Reads, Some(Shape::Plane)));
@@ -291,7 +295,7 @@ mod tests {
         for kind in [Kind::Buffer, Kind::Object, Kind::Word, Kind::Any] {
             assert_eq!(kind.check_address(), Ok(()));
         }
-        for kind in [Kind::Image(Access::Any, None), Kind::Sampler, Kind::Local, Kind::Value(8)] {
+        for kind in [Kind::Image(Access::Any, None), Kind::Sampler, Kind::Local, Kind::Value(8), Kind::Own] {
             assert_eq!(kind.check_address(), Err(CL_INVALID_ARG_VALUE));
         }
     }
@@ -300,6 +304,10 @@ mod tests {
     fn what_an_argument_has_tells_its_kind_where_the_source_does_not() {
         let bytes = |count: usize| Value::<u8>::Bytes(vec![1; count].into());
         assert_eq!(Kind::Any.or_as(Some(&bytes(3))), Kind::Value(3));
+        assert_eq!(
+            [Kind::Own.or_as(Some(&bytes(8))), Kind::Own.or_as(Some(&Value::Object(1)))],
+            [Kind::Value(8), Kind::Own]
+        );
         for word in [bytes(8), Value::Pointer(1), Value::IntelPointer(1)] {
             assert_eq!(Kind::Any.or_as(Some(&word)), Kind::Word, "{word:?}");
         }

@@ -18,8 +18,6 @@ const MOST_LAUNCHES: usize = 8;
 /// The most launches in a turn. More than `MOST_LAUNCHES` are looked for at one launch in `STEP`.
 const MOST_IN_LONG: usize = 1024;
 const STEP: usize = 16;
-/// A turn of many launches is also tried as two, three and four of them: their arguments may be the same after that many only.
-const MULTIPLES: usize = 4;
 /// The fewest turns that are worth a loop.
 const LEAST_TURNS: usize = 4;
 /// The most bytes of tables in a kernel: OpenCL promises twice as many of local memory.
@@ -153,17 +151,23 @@ fn lane_of(search: &Search<'_>, lane: Range<usize>, all_tables: &mut Vec<Table>,
     let mut parts = Vec::new();
     // By period: before this launch there is no room for the tables of a loop.
     let mut full = [0; MOST_LAUNCHES];
-    let (mut at, mut next_long) = (lane.start, lane.start);
+    // Up to which launch there is no room for the tables of a long turn.
+    let (mut at, mut next_long, mut full_long) = (lane.start, lane.start, lane.start);
     while at < lane.end {
         let mut best: Option<Found> = None;
         if at >= next_long {
             next_long = at + STEP;
-            for (period, turns) in search.long_periods(at, lane.end) {
-                let found = search.with_tables(at, period, turns, *left);
+            let periods = search.long_periods(at, lane.end);
+            for (period, turns) in &periods {
+                let found = search.with_tables(at, *period, *turns, *left);
                 let found = found.filter(|found| found.turns >= LEAST_TURNS && found.worth().0 > 0);
                 best = best.into_iter().chain(found).max_by_key(Found::worth);
-                // Its arguments do not fit: a later beginning changes little.
-                next_long = next_long.max(at + turns * period);
+            }
+            if best.is_none() {
+                // A later beginning changes little.
+                let ends = periods.iter().map(|(period, turns)| at + turns * period);
+                full_long = ends.fold(full_long, usize::max);
+                next_long = next_long.max(full_long);
             }
         }
         for period in 1..=MOST_LAUNCHES {
@@ -203,7 +207,7 @@ fn lane_of(search: &Search<'_>, lane: Range<usize>, all_tables: &mut Vec<Table>,
         all_tables.extend(tables);
         parts.push(Part::Loop(Loop { start: at, turns, args }));
         at += turns * period;
-        next_long = at;
+        next_long = at.max(full_long);
     }
     parts
 }
@@ -265,17 +269,27 @@ impl<'a> Search<'a> {
     }
 
     /// Returns periods of many launches after which the kernels come again from a launch on, with the number of turns until `end`: the
-    /// shortest one and its multiples. None if they come again after fewer launches: such a loop is taken first.
+    /// shortest one, two of them, and as many of them after which the arguments come again, too. Launches that come again after fewer
+    /// are a part of such a turn.
     fn long_periods(&self, at: usize, end: usize) -> Vec<(usize, usize)> {
         let names = &self.names[at..end];
         let near = agreements(&names[..names.len().min(LEAST_TURNS * MOST_IN_LONG)]);
         let is_period = |period: &usize| near[*period] >= (LEAST_TURNS - 1) * period;
-        let shortest = (1..near.len()).find(is_period).filter(|period| *period > MOST_LAUNCHES);
-        let Some(shortest) = shortest else { return Vec::new() };
+        let most_short = (MOST_LAUNCHES + 1).min(near.len());
+        let short = (1..most_short).find(is_period).map_or(0, |period| near[period] + period);
+        let first = short.max(MOST_LAUNCHES + 1);
+        let Some(shortest) = (first..near.len()).find(is_period) else { return Vec::new() };
         let all = names.iter().zip(&names[shortest..]).take_while(|(one, other)| one == other).count();
         let turns = |period: usize| (all + shortest) / period;
-        let periods = (1..=MULTIPLES).map(|times| times * shortest);
-        periods.map(|period| (period, turns(period))).filter(|(_, turns)| *turns >= LEAST_TURNS).collect()
+        let most = MOST_IN_LONG.min((all + shortest) / LEAST_TURNS);
+        let comes_again = |period: &usize| {
+            let lists = &self.lists[at..at + LEAST_TURNS * period];
+            lists.iter().zip(&lists[*period..]).all(|(one, other)| one == other)
+        };
+        let multiples = (shortest..=most).step_by(shortest);
+        let mut periods: Vec<usize> = multiples.clone().take(2).collect();
+        periods.extend(multiples.skip(2).find(comes_again));
+        periods.into_iter().map(|period| (period, turns(period))).collect()
     }
 
     /// Returns how many turns there are from a launch on.

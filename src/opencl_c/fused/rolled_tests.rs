@@ -175,6 +175,12 @@ fn two_buffers_in_turn_need_no_table() {
     assert_eq!((found.parts().count(), found.tables.len()), (1, 0), "{found:?}");
 }
 
+/// Where loops begin, their turns, and the launches of a turn.
+fn loops_of(rolled: &Rolled) -> Vec<(usize, usize, usize)> {
+    let of = |part: &Part| if let Part::Loop(of) = part { Some((of.start, of.turns, of.args.len())) } else { None };
+    rolled.parts().filter_map(of).collect()
+}
+
 /// A time step of many kernels, over two buffers in turn.
 #[test]
 fn turns_may_be_of_many_launches() {
@@ -191,6 +197,12 @@ fn turns_may_be_of_many_launches() {
         found.parts().filter_map(|part| if let Part::Loop(of) = part { Some(of) } else { None }).collect();
     let [of] = &*loops else { panic!("{found:?}") };
     assert!(of.start <= 20 + 15 && (of.turns, of.args.len()) == (4, 40), "{found:?}");
+    // Parts of a turn are short loops of their own.
+    let found = chain(5 * 48, |at| launch(at % 48 / 4, [at / 48, at / 48 + 1], 0, 1));
+    assert_eq!(loops_of(&found), [(0, 5, 48)], "{found:?}");
+    // The arguments come again after six times as many launches as the kernels, for which tables have no room.
+    let found = chain(200 * 300, |at| launch(at % 50, [at % 300 * 7 % 11, 11], at % 300 * 5 % 12, 1));
+    assert_eq!((loops_of(&found), found.tables.len()), (vec![(0, 200, 300)], 0), "{found:?}");
     // Beyond what is looked for.
     let found = chain(5 * 1025, |at| launch(at % 1025, [0, 1], 0, 1));
     assert_eq!(found.parts().count(), 5 * 1025);
@@ -232,6 +244,9 @@ fn long_chains_take_little_time() {
         (0..100_000).map(|_| launch(rng.usize(..2), [rng.usize(..12), 0], 0, rng.usize(..3))).collect(),
         (0..100_000).map(|at| launch(usize::from(at % 1025 == 0), [rng.usize(..12), 0], 0, 0)).collect(),
         (0..100_000).map(|at| launch(at % 1021, [rng.usize(..12), 0], 0, 0)).collect(),
+        // Short loops in turns whose arguments have no room in tables.
+        (0..100_000).map(|at| launch(at % 100 / 5, [if at % 5 == 4 { rng.usize(..12) } else { 0 }, 1], 0, 0)).collect(),
+        (0..100_000).map(|at| launch(at % 100 / 5, [rng.usize(..12), 1], rng.usize(..12), 0)).collect(),
         random(&mut rng, 1_000),
     ];
     for launches in launches {

@@ -130,9 +130,10 @@ unsafe fn prepared(buffer: &Buffer, old: &Prepared, config: &cl_mutable_dispatch
             query::value(buffer.facts.context(), kind, arg_size, arg_value)?;
             // What may have any size is read if the driver takes it; not every driver looks.
             let is_small = arg_value.is_null() || arg_size <= buffer.device.argument_bytes;
-            ensure(kind != Kind::Any || is_small, CL_INVALID_ARG_SIZE)?;
+            let is_told = !matches!(kind, Kind::Any | Kind::Own);
+            ensure(is_told || is_small, CL_INVALID_ARG_SIZE)?;
             let value = || kernels::value(arg_size, arg_value);
-            let known = (kind != Kind::Any).then(value);
+            let known = is_told.then(value);
             if let (Kind::Object, Some(Value::Object(Kept::Memory(memory)))) = (kind, &known) {
                 // It is held by `known`.
                 query::is_of(memory.raw(), buffer.facts.context())?;

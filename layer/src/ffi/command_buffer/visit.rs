@@ -112,7 +112,10 @@ fn argument(kind: Kind, value: &Value<Kept>) -> Argument {
         // A pointer to a handle that is null.
         Value::Bytes(bytes) if is_memory && bytes.iter().all(|byte| *byte == 0) => (4, bytes.len(), ptr::null()),
         // A handle that was not seen to be made; or, if the source says nothing, perhaps one.
-        Value::Bytes(bytes) if is_memory || kind == Kind::Any && is_handle(bytes) && kernels::may_not_know(bytes) => {
+        Value::Bytes(bytes)
+            if is_memory
+                || matches!(kind, Kind::Any | Kind::Own) && is_handle(bytes) && kernels::may_not_know(bytes) =>
+        {
             (0, 0, ptr::null())
         }
         // A number that is the handle of an object by chance.
