@@ -97,7 +97,7 @@ pub(in crate::exec) enum Tier {
 /// What a form needs to be built.
 #[derive(Clone)]
 pub(in crate::exec) struct Waiting {
-    /// After how many nanoseconds of submissions; None for a multiple of what the last build took.
+    /// After how many nanoseconds of submissions; None for a multiple of what a build is expected to take.
     pub(in crate::exec) after: Option<u64>,
     /// Has it built. It is called without a lock.
     pub(in crate::exec) build: Arc<dyn Fn() + Send + Sync>,

@@ -45,6 +45,7 @@ pub struct ProgramBuilder {
     globals: Listing,
 }
 
+/// How long the longest `clBuildProgram` of this process took, in nanoseconds.
 static LONGEST_BUILD: AtomicU64 = AtomicU64::new(0);
 
 /// Returns how long the longest build of a program in this process took, in nanoseconds.

@@ -267,8 +267,8 @@ impl Graph {
             events_at: events_at(&flat),
             controls,
             rolled: rolled.with_memory_of(&flat.tables, &exec_state.values),
-            // A fused kernel may stand for nodes of several turns.
             fused_nodes: fused.nodes,
+            // A fused kernel may stand for nodes of several turns.
             unrolled: if Arc::ptr_eq(&unrolled, &flat.tables) { rolled.places() } else { Vec::new() },
             reachable: Mutex::default(),
             allow_conflicts: options.allow_conflicts,
