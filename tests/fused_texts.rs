@@ -128,7 +128,7 @@ macro_rules! text {
     };
 }
 
-const TEXTS: [Text; 15] = [
+const TEXTS: [Text; 17] = [
     text! { "one_item",
         buffers: 1,
         first: float,
@@ -136,6 +136,12 @@ const TEXTS: [Text; 15] = [
         launches: adds,
     },
     text! { "one_group",
+        buffers: 1,
+        first: float,
+        fused: |node, b| add_args(node, b).arg(1_u32).range(2).work_group(2),
+        launches: adds,
+    },
+    text! { "one_group_joined",
         buffers: 1,
         first: float,
         fused: |node, b| add_args(node, b).arg(1_u32).range(2).work_group(2),
@@ -180,6 +186,15 @@ const TEXTS: [Text; 15] = [
         fused: |node, b| {
             let node = (10..15).fold(memory(node, b), |node, by| node.arg(by));
             node.arg(N).arg(M).arg(1_u32).range(4).work_group(4)
+        },
+        launches: |at| at.repeating(),
+    },
+    text! { "loops_joined",
+        buffers: 6,
+        first: int,
+        fused: |node, b| {
+            let node = (10..15).fold(memory(node, b), |node, by| node.arg(by));
+            node.arg(N).arg(M).arg(1_u32).range(5).work_group(5)
         },
         launches: |at| at.repeating(),
     },

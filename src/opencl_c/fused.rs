@@ -5,7 +5,7 @@
 //! each launch:
 //!
 //! ```text
-//! void clgraph_fuse_item_scale(global float *a, float by, const uint clgraph_fuse_x, ..) { size_t i = get_global_id(0); a[i] *= by; }
+//! void clgraph_fuse_item_scale(global float *a, float by, const clgraph_fuse_id clgraph_fuse_x, ..) { size_t i = get_global_id(0); a[i] *= by; }
 //! void clgraph_fuse_run1_scale(global float *a, float by, const uint clgraph_fuse_dims, ..) { for (..) clgraph_fuse_item_scale(a, by, x, ..); }
 //! kernel void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, uint clgraph_fuse_a2) {
 //!     clgraph_fuse_run1_scale(clgraph_fuse_a0, clgraph_fuse_a1, 1, ..);
@@ -124,6 +124,9 @@ pub(crate) struct Dialect {
     /// Whether its compiler vectorizes all loops over work-items rightly. If not, loops hide where they begin, and those in which an index
     /// may wrap are not vectorized.
     pub(crate) vectorizes: bool,
+    /// Whether its compiler makes vectors of the work-items of a group. Memory that they touch is side by side to it only if their ids have 64
+    /// bits, and if they do as many turns of a loop.
+    pub(crate) joins_items: bool,
 }
 
 /// How many work-items run a kernel of [`Form::OneItem`]. All but the first return at once: PoCL 7.1 compiles some kernels wrongly
@@ -288,7 +291,8 @@ pub(crate) fn fused(units: &[Unit<'_>], dialect: Dialect, kernels: &[FusedKernel
         }
     }
     let (mut functions, types): (Functions<'_>, _) = (BTreeMap::new(), Types::of(kernels));
-    let mut all = format!("{OWN}#define clgraph_fuse_beyond {}\n", dialect.size_beyond);
+    let id = if dialect.joins_items { "ulong" } else { "uint" };
+    let mut all = format!("{OWN}#define clgraph_fuse_id {id}\n#define clgraph_fuse_beyond {}\n", dialect.size_beyond);
     for (number, unit) in units.iter().enumerate() {
         unit::begin(&mut all, units, number);
         types.write(&mut all, number);

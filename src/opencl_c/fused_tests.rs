@@ -239,11 +239,12 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
         group: Some([2, 1, 1]),
         turns: false,
     };
-    for (name, form) in [("one_item", Form::OneItem), ("one_group", Form::OneGroup)] {
-        let dialect = Dialect { form, size_beyond: 1, vectorizes: true };
+    let forms = [("one_item", Form::OneItem), ("one_group", Form::OneGroup), ("one_group_joined", Form::OneGroup)];
+    for (name, form) in forms {
+        let dialect = Dialect { form, size_beyond: 1, vectorizes: true, joins_items: name.ends_with("joined") };
         is_kept(name, &fused(&Unit::alone(text, &read(text)), dialect, std::slice::from_ref(&kernel), true));
     }
-    let scalar = Dialect { form: Form::OneItem, size_beyond: 0, vectorizes: false };
+    let scalar = Dialect { form: Form::OneItem, size_beyond: 0, vectorizes: false, joins_items: false };
     let all = fused(&Unit::alone(text, &read(text)), scalar, std::slice::from_ref(&kernel), true);
     let pragma = "\n#pragma clang loop vectorize(disable) interleave(disable)\n    for (uint clgraph_fuse_x";
     assert_eq!(all.matches(pragma).count(), 0, "{all}");
@@ -253,7 +254,7 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
     assert_eq!(of_wraps.matches(pragma).count(), 2, "{of_wraps}");
     assert!(all.contains("#line 1\nkernel void add(") && all.contains("#define clgraph_fuse_beyond 0\n"), "{all}");
     assert!(
-        all.contains("void clgraph_fuse_item_add(global float * to , float by, const uint clgraph_fuse_x,"),
+        all.contains("void clgraph_fuse_item_add(global float * to , float by, const clgraph_fuse_id clgraph_fuse_x,"),
         "{all}"
     );
     for (form, of) in [(Form::OneItem, "one_item"), (Form::OneGroup, "one_group")] {
@@ -292,10 +293,10 @@ pub(super) fn repeating() -> (&'static str, FusedKernel) {
 #[test]
 fn launches_that_come_again_are_loops() {
     let (text, kernel) = repeating();
-    for (name, form, vectorizes) in
-        [("loops_one_item", Form::OneItem, false), ("loops_one_group", Form::OneGroup, true)]
-    {
-        let dialect = Dialect { form, size_beyond: 1, vectorizes };
+    let one_item = Dialect { form: Form::OneItem, size_beyond: 1, vectorizes: false, joins_items: false };
+    let one_group = Dialect { form: Form::OneGroup, vectorizes: true, ..one_item };
+    let joined = Dialect { joins_items: true, ..one_group };
+    for (name, dialect) in [("loops_one_item", one_item), ("loops_one_group", one_group), ("loops_joined", joined)] {
         is_kept(name, &fused(&Unit::alone(text, &read(text)), dialect, std::slice::from_ref(&kernel), true));
     }
 }
@@ -305,7 +306,8 @@ fn launches_that_come_again_are_loops() {
 fn own_words_cannot_be_macros() {
     let text = "kernel void f(global int *a) { a[get_global_id(0)] = 1; }";
     let range = [[FusedArg::Number(0); 3], [FusedArg::Number(1); 3], [FusedArg::Number(1); 3]];
-    for form in [Form::OneItem, Form::OneGroup] {
+    let forms = [(Form::OneItem, false), (Form::OneGroup, false), (Form::OneGroup, true)];
+    for (form, joins_items) in forms {
         let own = [launch(FILL, &[0, 1], 1, range), launch(COPY, &[0, 0, 1], 1, range)];
         let launches = [launch("f", &[0], 1, range), launch("f", &[0], 3, range)].into_iter().chain(own).collect();
         let params = vec![FusedParam::Memory, FusedParam::Value(ValueType::Plain("uint".to_owned()), 4)];
@@ -313,7 +315,7 @@ fn own_words_cannot_be_macros() {
         let lanes = FusedKernel { lane_ends: vec![1, 3], turns: false, ..turns.clone() };
         let all = fused(
             &Unit::alone(text, &read(text)),
-            Dialect { form, size_beyond: 1, vectorizes: true },
+            Dialect { form, size_beyond: 1, vectorizes: true, joins_items },
             &[turns, lanes],
             true,
         )
@@ -325,7 +327,7 @@ fn own_words_cannot_be_macros() {
             assert!(is_own || super::words::is_keyword(word), "{word}");
         }
         let (text, kernel) = repeating();
-        let dialect = Dialect { form, size_beyond: 1, vectorizes: false };
+        let dialect = Dialect { form, size_beyond: 1, vectorizes: false, joins_items };
         // The loop with tables is in a lane of its own, too.
         let mut lanes = FusedKernel { lane_ends: vec![kernel.launches.len()], ..kernel.clone() };
         lanes.launches.push(kernel.launches[0].clone());

@@ -1,6 +1,7 @@
 size_t clgraph_fuse_pick(uint clgraph_fuse_d, size_t clgraph_fuse_0, size_t clgraph_fuse_1, size_t clgraph_fuse_2, size_t clgraph_fuse_3) {
     return clgraph_fuse_d == 0 ? clgraph_fuse_0 : clgraph_fuse_d == 1 ? clgraph_fuse_1 : clgraph_fuse_d == 2 ? clgraph_fuse_2 : clgraph_fuse_3;
 }
+#define clgraph_fuse_id uint
 #define clgraph_fuse_beyond 1
 #line 1
 kernel void f(global float *a, local int *given) {
@@ -21,17 +22,17 @@ kernel void g(global float *a) { a[get_global_id(0)] *= 3; }
 #define get_global_size(d) clgraph_fuse_pick(d, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_beyond)
 #define get_global_offset(d) clgraph_fuse_pick(d, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, 0)
 #define get_global_linear_id() ((size_t)(((clgraph_fuse_z - clgraph_fuse_o2) * clgraph_fuse_n1 + clgraph_fuse_y - clgraph_fuse_o1) * clgraph_fuse_n0 + clgraph_fuse_x - clgraph_fuse_o0))
-#define get_local_id(d) clgraph_fuse_pick(d, (clgraph_fuse_x - clgraph_fuse_o0) % clgraph_fuse_l0, (clgraph_fuse_y - clgraph_fuse_o1) % clgraph_fuse_l1, (clgraph_fuse_z - clgraph_fuse_o2) % clgraph_fuse_l2, 0)
+#define get_local_id(d) clgraph_fuse_pick(d, (uint)(clgraph_fuse_x - clgraph_fuse_o0) % clgraph_fuse_l0, (uint)(clgraph_fuse_y - clgraph_fuse_o1) % clgraph_fuse_l1, (uint)(clgraph_fuse_z - clgraph_fuse_o2) % clgraph_fuse_l2, 0)
 #define get_local_size(d) clgraph_fuse_pick(d, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2, clgraph_fuse_beyond)
 #define get_enqueued_local_size(d) clgraph_fuse_pick(d, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2, clgraph_fuse_beyond)
-#define get_local_linear_id() ((size_t)((((clgraph_fuse_z - clgraph_fuse_o2) % clgraph_fuse_l2) * clgraph_fuse_l1 + (clgraph_fuse_y - clgraph_fuse_o1) % clgraph_fuse_l1) * clgraph_fuse_l0 + (clgraph_fuse_x - clgraph_fuse_o0) % clgraph_fuse_l0))
-#define get_group_id(d) clgraph_fuse_pick(d, (clgraph_fuse_x - clgraph_fuse_o0) / clgraph_fuse_l0, (clgraph_fuse_y - clgraph_fuse_o1) / clgraph_fuse_l1, (clgraph_fuse_z - clgraph_fuse_o2) / clgraph_fuse_l2, 0)
+#define get_local_linear_id() ((size_t)((((uint)(clgraph_fuse_z - clgraph_fuse_o2) % clgraph_fuse_l2) * clgraph_fuse_l1 + (uint)(clgraph_fuse_y - clgraph_fuse_o1) % clgraph_fuse_l1) * clgraph_fuse_l0 + (uint)(clgraph_fuse_x - clgraph_fuse_o0) % clgraph_fuse_l0))
+#define get_group_id(d) clgraph_fuse_pick(d, (uint)(clgraph_fuse_x - clgraph_fuse_o0) / clgraph_fuse_l0, (uint)(clgraph_fuse_y - clgraph_fuse_o1) / clgraph_fuse_l1, (uint)(clgraph_fuse_z - clgraph_fuse_o2) / clgraph_fuse_l2, 0)
 #define get_num_groups(d) clgraph_fuse_pick(d, clgraph_fuse_n0 / clgraph_fuse_l0, clgraph_fuse_n1 / clgraph_fuse_l1, clgraph_fuse_n2 / clgraph_fuse_l2, clgraph_fuse_beyond)
 #undef tile
 #define tile (*(clgraph_fuse_local_tile + 0))
 #undef n
 #define n (*(clgraph_fuse_local_n + 0))
-void clgraph_fuse_item_f(global float * a , local int * given, local float (*clgraph_fuse_local_tile)[ 4 ] [ 5 ] , local int (*clgraph_fuse_local_n), const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z, const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2) {
+void clgraph_fuse_item_f(global float * a , local int * given, local float (*clgraph_fuse_local_tile)[ 4 ] [ 5 ] , local int (*clgraph_fuse_local_n), const clgraph_fuse_id clgraph_fuse_x, const clgraph_fuse_id clgraph_fuse_y, const clgraph_fuse_id clgraph_fuse_z, const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2) {
     
     
 
@@ -44,7 +45,7 @@ void clgraph_fuse_item_f(global float * a , local int * given, local float (*clg
 }
 #undef tile
 #undef n
-void clgraph_fuse_item_g(global float * a, const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z, const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2) { a[get_global_id(0)] *= 3; }
+void clgraph_fuse_item_g(global float * a, const clgraph_fuse_id clgraph_fuse_x, const clgraph_fuse_id clgraph_fuse_y, const clgraph_fuse_id clgraph_fuse_z, const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2) { a[get_global_id(0)] *= 3; }
 #undef get_work_dim
 #undef get_global_id
 #undef get_global_size
@@ -57,23 +58,23 @@ void clgraph_fuse_item_g(global float * a, const uint clgraph_fuse_x, const uint
 #undef get_group_id
 #undef get_num_groups
 __attribute__((noinline)) void clgraph_fuse_run3_f(global float * a , local int * given, local float (*clgraph_fuse_local_tile)[ 4 ] [ 5 ] , local int (*clgraph_fuse_local_n), const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2) {
-    const uint clgraph_fuse_v = (uint)get_local_id(0);
+    const clgraph_fuse_id clgraph_fuse_v = (clgraph_fuse_id)get_local_id(0);
     const uint clgraph_fuse_w = clgraph_fuse_n0 / clgraph_fuse_l0;
     const uint clgraph_fuse_h = clgraph_fuse_n1 / clgraph_fuse_l1;
     for (uint clgraph_fuse_g = 0; clgraph_fuse_g < clgraph_fuse_w * clgraph_fuse_h * (clgraph_fuse_n2 / clgraph_fuse_l2); ++clgraph_fuse_g) {
-        clgraph_fuse_item_f(a, given, clgraph_fuse_local_tile, clgraph_fuse_local_n, clgraph_fuse_o0 + clgraph_fuse_g % clgraph_fuse_w * clgraph_fuse_l0 + clgraph_fuse_v % clgraph_fuse_l0, clgraph_fuse_o1 + clgraph_fuse_g / clgraph_fuse_w % clgraph_fuse_h * clgraph_fuse_l1 + clgraph_fuse_v / clgraph_fuse_l0 % clgraph_fuse_l1, clgraph_fuse_o2 + clgraph_fuse_g / (clgraph_fuse_w * clgraph_fuse_h) * clgraph_fuse_l2 + clgraph_fuse_v / (clgraph_fuse_l0 * clgraph_fuse_l1), clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
+        clgraph_fuse_item_f(a, given, clgraph_fuse_local_tile, clgraph_fuse_local_n, clgraph_fuse_o0 + clgraph_fuse_g % clgraph_fuse_w * clgraph_fuse_l0 + (uint)clgraph_fuse_v % clgraph_fuse_l0, clgraph_fuse_o1 + clgraph_fuse_g / clgraph_fuse_w % clgraph_fuse_h * clgraph_fuse_l1 + (uint)clgraph_fuse_v / clgraph_fuse_l0 % clgraph_fuse_l1, clgraph_fuse_o2 + clgraph_fuse_g / (clgraph_fuse_w * clgraph_fuse_h) * clgraph_fuse_l2 + (uint)clgraph_fuse_v / (clgraph_fuse_l0 * clgraph_fuse_l1), clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     }
 }
 __attribute__((noinline)) void clgraph_fuse_run1_f(global float * a , local int * given, local float (*clgraph_fuse_local_tile)[ 4 ] [ 5 ] , local int (*clgraph_fuse_local_n), const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2) {
-    const uint clgraph_fuse_v = (uint)get_local_id(0);
+    const clgraph_fuse_id clgraph_fuse_v = (clgraph_fuse_id)get_local_id(0);
     for (uint clgraph_fuse_g = 0; clgraph_fuse_g < clgraph_fuse_n0 / clgraph_fuse_l0; ++clgraph_fuse_g) {
         clgraph_fuse_item_f(a, given, clgraph_fuse_local_tile, clgraph_fuse_local_n, clgraph_fuse_o0 + clgraph_fuse_g * clgraph_fuse_l0 + clgraph_fuse_v, 0, 0, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     }
 }
 void clgraph_fuse_turn1_f(global float * a , local int * given, local float (*clgraph_fuse_local_tile)[ 4 ] [ 5 ] , local int (*clgraph_fuse_local_n), const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2) {
-    const uint clgraph_fuse_v = (uint)get_local_id(0);
+    const clgraph_fuse_id clgraph_fuse_v = (clgraph_fuse_id)get_local_id(0);
     for (uint clgraph_fuse_g = 0; clgraph_fuse_g < clgraph_fuse_n0 / clgraph_fuse_l0; ++clgraph_fuse_g) {
         clgraph_fuse_item_f(a, given, clgraph_fuse_local_tile, clgraph_fuse_local_n, clgraph_fuse_o0 + clgraph_fuse_g * clgraph_fuse_l0 + clgraph_fuse_v, 0, 0, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);

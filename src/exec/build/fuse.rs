@@ -397,6 +397,7 @@ impl<'a> Fusing<'a> {
             form: self.form,
             size_beyond: quirks::size_of_a_fourth_dimension(caps),
             vectorizes: quirks::vectorizes_loops_rightly(caps),
+            joins_items: quirks::makes_vectors_of_items(caps),
         });
         let each_item = Way::EachItem { in_range: false };
         let both = |at| [in_turn, each_item].map(|way| (at, way));

@@ -2,9 +2,9 @@
 //! are written, a macro stands for each name:
 //!
 //! ```text
-//! float clgraph_fuse_of_at(global float *a, const uint clgraph_fuse_x, ..);
+//! float clgraph_fuse_of_at(global float *a, const clgraph_fuse_id clgraph_fuse_x, ..);
 //! #define at(...) clgraph_fuse_of_at(__VA_ARGS__, clgraph_fuse_x, ..)
-//! float clgraph_fuse_of_at(global float *a, const uint clgraph_fuse_x, ..) { return a[get_global_id(0)]; }
+//! float clgraph_fuse_of_at(global float *a, const clgraph_fuse_id clgraph_fuse_x, ..) { return a[get_global_id(0)]; }
 //! ```
 
 use std::fmt::Write;
@@ -13,7 +13,8 @@ use super::super::source::Helpers;
 use super::{Callee, RANGE, RANGE_NAMES, Unit, listed};
 
 /// The ids of a work-item, in the parameters of functions.
-pub(super) const ITEM: &str = "const uint clgraph_fuse_x, const uint clgraph_fuse_y, const uint clgraph_fuse_z";
+pub(super) const ITEM: &str =
+    "const clgraph_fuse_id clgraph_fuse_x, const clgraph_fuse_id clgraph_fuse_y, const clgraph_fuse_id clgraph_fuse_z";
 const ITEM_NAMES: &str = "clgraph_fuse_x, clgraph_fuse_y, clgraph_fuse_z";
 
 /// Writes the functions that some kernels need. Returns the names of the macros that stand for them.

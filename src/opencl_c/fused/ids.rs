@@ -31,8 +31,8 @@ pub(super) const IDS: [(&str, &str); 11] = [
     ),
     (
         "get_local_id(d)",
-        "clgraph_fuse_pick(d, (clgraph_fuse_x - clgraph_fuse_o0) % clgraph_fuse_l0, \
-         (clgraph_fuse_y - clgraph_fuse_o1) % clgraph_fuse_l1, (clgraph_fuse_z - clgraph_fuse_o2) % clgraph_fuse_l2, 0)",
+        "clgraph_fuse_pick(d, (uint)(clgraph_fuse_x - clgraph_fuse_o0) % clgraph_fuse_l0, \
+         (uint)(clgraph_fuse_y - clgraph_fuse_o1) % clgraph_fuse_l1, (uint)(clgraph_fuse_z - clgraph_fuse_o2) % clgraph_fuse_l2, 0)",
     ),
     (
         "get_local_size(d)",
@@ -44,14 +44,14 @@ pub(super) const IDS: [(&str, &str); 11] = [
     ),
     (
         "get_local_linear_id()",
-        "((size_t)((((clgraph_fuse_z - clgraph_fuse_o2) % clgraph_fuse_l2) * clgraph_fuse_l1 \
-         + (clgraph_fuse_y - clgraph_fuse_o1) % clgraph_fuse_l1) * clgraph_fuse_l0 \
-         + (clgraph_fuse_x - clgraph_fuse_o0) % clgraph_fuse_l0))",
+        "((size_t)((((uint)(clgraph_fuse_z - clgraph_fuse_o2) % clgraph_fuse_l2) * clgraph_fuse_l1 \
+         + (uint)(clgraph_fuse_y - clgraph_fuse_o1) % clgraph_fuse_l1) * clgraph_fuse_l0 \
+         + (uint)(clgraph_fuse_x - clgraph_fuse_o0) % clgraph_fuse_l0))",
     ),
     (
         "get_group_id(d)",
-        "clgraph_fuse_pick(d, (clgraph_fuse_x - clgraph_fuse_o0) / clgraph_fuse_l0, \
-         (clgraph_fuse_y - clgraph_fuse_o1) / clgraph_fuse_l1, (clgraph_fuse_z - clgraph_fuse_o2) / clgraph_fuse_l2, 0)",
+        "clgraph_fuse_pick(d, (uint)(clgraph_fuse_x - clgraph_fuse_o0) / clgraph_fuse_l0, \
+         (uint)(clgraph_fuse_y - clgraph_fuse_o1) / clgraph_fuse_l1, (uint)(clgraph_fuse_z - clgraph_fuse_o2) / clgraph_fuse_l2, 0)",
     ),
     (
         "get_num_groups(d)",

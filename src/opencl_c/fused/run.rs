@@ -34,6 +34,7 @@ pub(super) fn write_run(
              for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)\n        \
              CALL(clgraph_fuse_x, clgraph_fuse_y, clgraph_fuse_z)"
         }
+        (Form::OneGroup, _) if dialect.joins_items => return write_joined(all, callee, &names, is_line),
         (Form::OneGroup, true) => {
             "for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0; \
              clgraph_fuse_v += (uint)get_local_size(0))\n        CALL(clgraph_fuse_o0 + clgraph_fuse_v, 0, 0)"
@@ -70,4 +71,32 @@ pub(super) fn write_run(
         _ => format!("    {before}"),
     };
     let _ = writeln!(all, "{before}clgraph_fuse_item_{callee}({names}{ids}, {RANGE_NAMES});\n}}");
+}
+
+/// Writes the body of the function for a compiler that makes vectors of work-items: all do as many turns of the loop, and those that have
+/// something to do in the last one do that behind it.
+fn write_joined(all: &mut String, callee: &Callee, names: &str, is_line: bool) {
+    let (items, ids) = if is_line {
+        ("clgraph_fuse_n0", "clgraph_fuse_o0 + clgraph_fuse_v, 0, 0")
+    } else {
+        (
+            "clgraph_fuse_n0 * clgraph_fuse_n1 * clgraph_fuse_n2",
+            "clgraph_fuse_o0 + (uint)clgraph_fuse_v % clgraph_fuse_n0, \
+             clgraph_fuse_o1 + (uint)clgraph_fuse_v / clgraph_fuse_n0 % clgraph_fuse_n1, \
+             clgraph_fuse_o2 + (uint)clgraph_fuse_v / (clgraph_fuse_n0 * clgraph_fuse_n1)",
+        )
+    };
+    let call = format!("clgraph_fuse_item_{callee}({names}{ids}, {RANGE_NAMES});");
+    // Writing to a string never fails.
+    let _ = writeln!(
+        all,
+        "    const uint clgraph_fuse_items = {items}, clgraph_fuse_group = (uint)get_local_size(0);
+    const uint clgraph_fuse_turns = clgraph_fuse_items / clgraph_fuse_group;
+    clgraph_fuse_id clgraph_fuse_v = get_local_id(0);
+    for (uint clgraph_fuse_i = 0; clgraph_fuse_i < clgraph_fuse_turns; ++clgraph_fuse_i, clgraph_fuse_v += clgraph_fuse_group)
+        {call}
+    if (clgraph_fuse_v < clgraph_fuse_items)
+        {call}
+}}"
+    );
 }
