@@ -4,6 +4,7 @@
 
 mod attempt;
 mod cuts;
+mod in_turn;
 mod layout;
 mod nodes;
 mod programs;
@@ -39,6 +40,7 @@ use crate::report::fused::{FusedForm, FusedReport, NotFusedReport, WhyNotFused};
 
 use self::attempt::Attempt;
 use self::cuts::Cuts;
+pub(in crate::exec) use self::in_turn::InTurn;
 pub(in crate::exec) use self::layout::{LaidChain, LaidLaunch, Layout, Place};
 pub(in crate::exec) use self::nodes::{FusedCommand, FusedNode};
 use self::programs::Programs;
@@ -91,29 +93,11 @@ pub(in crate::exec) struct Reports {
     pub(in crate::exec) nodes: Vec<FusedNode>,
 }
 
-/// The most work-items of a launch that is fused: more are done faster by several cores. One work-group does more work-items in the
-/// same time than one work-item does.
-fn most_items(form: Form) -> u64 {
-    match form {
-        Form::OneItem => 16_384,
-        Form::OneGroup => 4_096,
-    }
-}
-
 /// The most work-groups of a launch that one work-group does in turn, if their work-items wait for each other.
 const MOST_GROUPS: u64 = lower::MOST_ROUNDS;
 
 /// The bytes of local memory that are left for tables of arguments and for the condition of a loop.
 const TABLES: usize = 17 << 10;
-
-/// The most work-items of launches that are better in turn, where each work-item could do them on its own too: that is one more launch for
-/// the driver to divide.
-fn most_in_turn(form: Form) -> u64 {
-    match form {
-        Form::OneItem => 4_096,
-        Form::OneGroup => 256,
-    }
-}
 
 /// Returns that no launch of a graph is fused, and why.
 pub(in crate::exec) fn none(flat: &Flat, why: &WhyNotFused) -> Vec<NotFusedReport> {
@@ -141,7 +125,7 @@ pub(in crate::exec) fn fuse(flat: Flat, how: How<'_>) -> FusedGraph {
         say(*node, cuts.beside(*node).map_or(WhyNotFused::Alone, |why| WhyNotFused::Apart { why }))
     });
     reports.not_fused.sort_by_key(|report| report.node);
-    let form = |chain: &Chain| match fusing.form {
+    let form = |chain: &Chain| match fusing.in_turn.form {
         _ if chain.each_item => FusedForm::EachItem,
         Form::OneItem => FusedForm::OneItem,
         Form::OneGroup => FusedForm::OneGroup,
@@ -188,19 +172,19 @@ struct Fits<'a> {
 }
 
 /// Returns whether a launch fits, but for its arguments.
-fn fits<'a>(tables: &'a Tables, device: &Device, form: Form, node: NodeId) -> Result<Fits<'a>, WhyNotFused> {
+fn fits<'a>(tables: &'a Tables, device: &Device, rules: InTurn, node: NodeId) -> Result<Fits<'a>, WhyNotFused> {
     let Command::Kernel { kernel, grid, .. } = tables.ir.command(node) else { return Err(WhyNotFused::Alone) };
     let kernel = &tables.kernels[kernel.index()];
     let of_kernel = |why: NotFused| WhyNotFused::Kernel { kernel: kernel.name().to_owned(), why: why.to_string() };
     let uses = Uses::of(&tables.ir, node);
-    let items = items_of(form, grid, uses.is_some())?;
+    let items = items_of(rules, grid, uses.is_some())?;
     let item = kernel.item(device).map_err(of_kernel)?;
     let (promises, uses) = (uses.is_some(), uses.filter(|_| item.is_own));
     let waiting = match item.is_group {
         true => Some(quirks::waiting_items_in_fused_kernels(device.caps()).ok_or_else(|| of_kernel(NotFused::Waits))?),
         false => None,
     };
-    let range = range_fits(form, kernel.name(), grid, (item.may_see_groups, waiting), uses.is_some());
+    let range = range_fits(rules, kernel.name(), grid, (item.may_see_groups, waiting), uses.is_some());
     let (in_turn, sizes) = match range {
         Err(WhyNotFused::Size { .. } | WhyNotFused::Range) if promises && !item.is_own && !item.is_group => {
             return Err(of_kernel(NotFused::Loops));
@@ -211,9 +195,9 @@ fn fits<'a>(tables: &'a Tables, device: &Device, form: Form, node: NodeId) -> Re
 }
 
 /// Returns how many work-items a launch has, if they are not too many. `is_own`: they may do the launch on their own.
-fn items_of(form: Form, grid: &Grid, is_own: bool) -> Result<u64, WhyNotFused> {
+fn items_of(rules: InTurn, grid: &Grid, is_own: bool) -> Result<u64, WhyNotFused> {
     let items = grid.global.iter().try_fold(1_u64, |all, size| all.checked_mul(*size as u64));
-    let fit = |items: &u64| *items > 0 && (is_own || *items <= most_items(form));
+    let fit = |items: &u64| *items > 0 && (is_own || *items <= rules.most_items);
     items.filter(fit).ok_or(WhyNotFused::Size { items: items.unwrap_or(u64::MAX) })
 }
 
@@ -224,14 +208,14 @@ type Sizes = [u32; 9];
 /// `waiting`: its work-items may wait for each other, and each work-group has a multiple of so many; `is_own`: the work-items may do the
 /// launch on their own.
 pub(in crate::exec) fn range_fits(
-    form: Form,
+    rules: InTurn,
     kernel: &str,
     grid: &Grid,
     (may_see_groups, waiting): (bool, Option<usize>),
     is_own: bool,
 ) -> Result<(bool, Option<Sizes>), WhyNotFused> {
-    let items = items_of(form, grid, is_own)?;
-    let is_small = items <= most_items(form);
+    let items = items_of(rules, grid, is_own)?;
+    let is_small = items <= rules.most_items;
     let divides = |local: &[usize; 3]| (0..3).all(|dim| local[dim] > 0 && grid.global[dim].is_multiple_of(local[dim]));
     if grid.local.as_ref().map_or(may_see_groups, |local| !divides(local)) {
         return Err(WhyNotFused::Divided { kernel: kernel.to_owned() });
@@ -262,7 +246,7 @@ struct Fusing<'a> {
     tables: &'a Tables,
     device: &'a Device,
     kept: Option<&'a KeptPrograms>,
-    form: Form,
+    in_turn: InTurn,
     pieces: FxHashMap<NodeId, Piece>,
     programs: Programs<'a>,
     /// The types of values, and of what is in memory, with the number of the program if they mean something in it only.
@@ -283,10 +267,10 @@ impl<'a> Fusing<'a> {
         say: &mut impl FnMut(NodeId, WhyNotFused),
     ) -> Self {
         let (pieces, programs, types) = (FxHashMap::default(), Programs::new(joins), Vec::new());
-        let form = if quirks::fuses_by_one_item(device.caps()) { Form::OneItem } else { Form::OneGroup };
+        let in_turn = InTurn::of(device.caps());
         let (ranges, flows) = (FxHashMap::default(), Flows::new(&tables.ir));
         let turning = if loops == Loops::Auto { turning(tables) } else { BTreeMap::new() };
-        let mut this = Self { tables, device, kept, form, pieces, programs, types, ranges, shares, flows, turning };
+        let mut this = Self { tables, device, kept, in_turn, pieces, programs, types, ranges, shares, flows, turning };
         let in_loops = in_loops(tables);
         let ir = &tables.ir;
         for node in ir.ids() {
@@ -312,7 +296,7 @@ impl<'a> Fusing<'a> {
         args: &[Arg<ById>],
         grid: &Grid,
     ) -> Result<Piece, WhyNotFused> {
-        let Fits { item, items, in_turn, sizes, uses } = fits(self.tables, self.device, self.form, node)?;
+        let Fits { item, items, in_turn, sizes, uses } = fits(self.tables, self.device, self.in_turn, node)?;
         let mut needs = Vec::with_capacity(args.len());
         let mut pointers = Vec::new();
         if args.iter().any(|arg| matches!(arg, Arg::Indirect(_))) {
@@ -350,7 +334,7 @@ impl<'a> Fusing<'a> {
         let each_item = uses.map(|uses| EachItem {
             range: *self.ranges.entry(number).or_insert(next),
             uses,
-            is_better: items > most_in_turn(self.form),
+            is_better: items > self.in_turn.most_better,
         });
         let turns = self.turning.contains_key(&self.flows.of(node));
         // A fused kernel leaves room before each local variable.
@@ -394,7 +378,7 @@ impl<'a> Fusing<'a> {
         let mut built: Vec<Option<FusedChain>> = chains.chains.iter().map(|_| None).collect();
         let caps = self.device.caps();
         let in_turn = Way::InTurn(Dialect {
-            form: self.form,
+            form: self.in_turn.form,
             size_beyond: quirks::size_of_a_fourth_dimension(caps),
             vectorizes: quirks::vectorizes_loops_rightly(caps),
             joins_items: quirks::makes_vectors_of_items(caps),
@@ -513,7 +497,7 @@ impl<'a> Fusing<'a> {
         let (params, launches) = (chain.needs.iter().map(param).collect(), launches.collect());
         let turns = self.turning.contains_key(&chain.flow());
         let lane_ends = self.lane_ends(chain);
-        let is_one_item = self.form == Form::OneItem && !chain.each_item;
+        let is_one_item = self.in_turn.form == Form::OneItem && !chain.each_item;
         let is_stated = is_one_item || quirks::understates_work_groups(self.device.caps());
         let group = self.group(chain).filter(|_| is_stated);
         FusedKernel { params, tabled: chain.tabled, launches, lane_ends, group, turns }
@@ -545,7 +529,7 @@ impl<'a> Fusing<'a> {
             let Command::Kernel { grid, .. } = self.tables.ir.command(chain.launches[0]) else { return None };
             return grid.local;
         }
-        let items = match self.form {
+        let items = match self.in_turn.form {
             Form::OneItem => ONE_ITEM,
             Form::OneGroup => self.group_of(chain).unwrap_or_else(|| {
                 let all = chain.launches.iter().filter_map(|node| self.described(*node));
@@ -567,7 +551,7 @@ impl<'a> Fusing<'a> {
             return fits.then(|| FusedChain { kernel, grid: *grid, label: "".into(), table: None, turns: None });
         }
         // Fewer work-items share a launch too, if they do not wait for each other.
-        let is_free = self.form == Form::OneGroup && self.group_of(chain).is_none();
+        let is_free = self.in_turn.form == Form::OneGroup && self.group_of(chain).is_none();
         let is_free = is_free && facts.is_none_or(|facts| facts.required_work_group.is_none());
         let items = match local {
             Some([items, ..]) if fits => items,

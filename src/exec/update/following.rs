@@ -422,7 +422,7 @@ fn change(
         let transfer = Transfer::of(main, *node).filter(|_| launch.is_transfer);
         let transfer =
             transfer.ok_or_else(|| unfit("a fill or copy to one that is not of whole words in plain buffers"))?;
-        if !plan.layout.form.is_some_and(|form| transfer.fits(form)) {
+        if !plan.layout.rules.is_some_and(|rules| transfer.fits(rules)) {
             return Err(unfit("a fill or copy to a larger one than a kernel does well"));
         }
         let range = transfer.range();
@@ -456,11 +456,11 @@ fn change(
         give(launch.args[index], new)?;
     }
     if (changed.grid.is_some() || changed.promise)
-        && let Some(form) = plan.layout.form
+        && let Some(rules) = plan.layout.rules
     {
         let is_own = laid.each_item && Uses::of(&main.ir, *node).is_some();
         let name = main.ir.kernels[kernel.index()].name.as_ref();
-        let fits = fuse::range_fits(form, name, grid, (launch.may_see_groups, launch.waiting), is_own);
+        let fits = fuse::range_fits(rules, name, grid, (launch.may_see_groups, launch.waiting), is_own);
         let (in_turn, _) = fits.map_err(|why| unfit(&format!("its range or promise: {why}")))?;
         let keeps_its_form = if laid.each_item { is_own } else { in_turn };
         if !keeps_its_form {

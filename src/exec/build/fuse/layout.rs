@@ -3,12 +3,12 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{Fusing, Table, Transfer};
+use super::{Fusing, InTurn, Table, Transfer};
 use crate::command::Command;
 use crate::graph::Flat;
 use crate::ir::{NodeId, Span};
 use crate::lower::{Chain, Chains, Pointer};
-use crate::opencl_c::fused::{Form, FusedArg, FusedLaunch};
+use crate::opencl_c::fused::{FusedArg, FusedLaunch};
 use crate::opencl_c::source::ParamKind;
 use crate::quirks;
 
@@ -18,7 +18,8 @@ pub(in crate::exec) struct Layout {
     /// By node before.
     pub(in crate::exec) places: Vec<Place>,
     pub(in crate::exec) chains: Vec<LaidChain>,
-    pub(in crate::exec) form: Option<Form>,
+    /// The limits of its ranges.
+    pub(in crate::exec) rules: Option<InTurn>,
     /// Whether a chain has a table.
     pub(in crate::exec) has_tables: bool,
 }
@@ -70,7 +71,7 @@ pub(in crate::exec) struct LaidLaunch {
 impl Fusing<'_> {
     /// Returns where the nodes are in the graph with fused nodes. `origins` are the nodes of each of its nodes.
     pub(super) fn layout<'c>(&self, chains: &'c Chains, fused: &Flat, origins: &[Vec<NodeId>]) -> Layout {
-        let mut layout = Layout { form: Some(self.form), ..Layout::default() };
+        let mut layout = Layout { rules: Some(self.in_turn), ..Layout::default() };
         layout.places = vec![Place::Order; self.tables.ir.len()];
         let first = |chain: &'c Chain| Some((*chain.launches.first()?, chain));
         let chain_of: FxHashMap<NodeId, &Chain> = chains.chains.iter().filter_map(first).collect();

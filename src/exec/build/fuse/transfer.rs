@@ -4,12 +4,12 @@ use opencl_sys::{CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-use super::{Fusing, most_in_turn};
+use super::{Fusing, InTurn};
 use crate::command::{Command, Location};
 use crate::graph::Tables;
 use crate::ir::{NodeId, ViewId, ViewKind};
 use crate::lower::{BYTES, Need, Piece, Pointer};
-use crate::opencl_c::fused::{COPY, FILL, Form};
+use crate::opencl_c::fused::{COPY, FILL};
 
 /// A fill or a copy as a launch.
 pub(in crate::exec) struct Transfer {
@@ -54,8 +54,8 @@ impl Transfer {
     }
 
     /// Returns whether it takes less time in a kernel than as a command.
-    pub(in crate::exec) fn fits(&self, form: Form) -> bool {
-        u64::from(self.words) <= most_in_turn(form)
+    pub(in crate::exec) fn fits(&self, rules: InTurn) -> bool {
+        u64::from(self.words) <= rules.most_better
     }
 
     /// Returns offset, global size and local size.
@@ -84,7 +84,7 @@ impl Fusing<'_> {
         let ir = &self.tables.ir;
         let mut programs: FxHashMap<NodeId, usize> =
             self.pieces.iter().map(|(node, piece)| (*node, piece.program)).collect();
-        let of = |node| Some((node, Transfer::of(self.tables, node).filter(|of| of.words > 0 && of.fits(self.form))?));
+        let of = |node| Some((node, Transfer::of(self.tables, node).filter(|of| of.words > 0 && of.fits(self.in_turn))?));
         let all: Vec<(NodeId, Transfer)> = ir.ids().filter_map(of).filter(|(node, _)| !is_left(self, *node)).collect();
         // One of the numbers of programs in a body, if it has several: then it is no chain anyway.
         let in_turning = programs.iter().map(|(node, program)| (self.flows.of(*node), *program));
