@@ -257,8 +257,8 @@ pub(crate) fn fuses_by_one_item(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl
 }
 
-/// Intel's CPU runtime (2026.2) makes vectors of the work-items of a group. Where their ids have 32 bits, or they do not do as many turns of
-/// a loop, it loads and stores their elements one by one: light launches of 1 024 work-items take eight times as long.
+/// Intel's CPU runtime (2026.2) makes vectors of the work-items of a group. Where their ids may wrap, as unsigned ones of 32 bits, or where they do
+/// not do as many turns of a loop, it loads and stores their elements one by one: light launches of 1 024 work-items take eight times as long.
 pub(crate) fn makes_vectors_of_items(caps: &Caps) -> bool {
     driver(caps) == Driver::IntelCpu
 }

@@ -124,8 +124,8 @@ pub(crate) struct Dialect {
     /// Whether its compiler vectorizes all loops over work-items rightly. If not, loops hide where they begin, and those in which an index
     /// may wrap are not vectorized.
     pub(crate) vectorizes: bool,
-    /// Whether its compiler makes vectors of the work-items of a group. Memory that they touch is side by side to it only if their ids have 64
-    /// bits, and if they do as many turns of a loop.
+    /// Whether its compiler makes vectors of the work-items of a group. Memory that they touch is side by side to it only if nothing wraps when
+    /// their ids are computed, and if they do as many turns of a loop.
     pub(crate) joins_items: bool,
 }
 
@@ -291,7 +291,7 @@ pub(crate) fn fused(units: &[Unit<'_>], dialect: Dialect, kernels: &[FusedKernel
         }
     }
     let (mut functions, types): (Functions<'_>, _) = (BTreeMap::new(), Types::of(kernels));
-    let id = if dialect.joins_items { "ulong" } else { "uint" };
+    let id = if dialect.joins_items { "int" } else { "uint" };
     let mut all = format!("{OWN}#define clgraph_fuse_id {id}\n#define clgraph_fuse_beyond {}\n", dialect.size_beyond);
     for (number, unit) in units.iter().enumerate() {
         unit::begin(&mut all, units, number);

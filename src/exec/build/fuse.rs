@@ -230,11 +230,12 @@ pub(in crate::exec) fn range_fits(
             return Err(WhyNotFused::WorkGroups { kernel: kernel.to_owned(), groups, most });
         }
     }
-    let (all, mut sizes) = (range(grid), [0; 9]);
+    let (all, mut sizes) = (range(grid), [0_u32; 9]);
     let fits = |(size, of): (&usize, &mut u32)| u32::try_from(*size).map(|size| *of = size).is_ok();
-    // In turn, the last work-item of a dimension has a number of 32 bits.
-    let fit = all.as_flattened().iter().zip(&mut sizes).all(fits)
-        && (0..3).all(|dim| sizes[dim].checked_add(sizes[3 + dim]).is_some());
+    // In turn, the last work-item of a dimension has a number of 31 bits.
+    let ends_well =
+        |sizes: &Sizes, dim: usize| sizes[dim].checked_add(sizes[3 + dim]).is_some_and(|end| end <= i32::MAX as u32);
+    let fit = all.as_flattened().iter().zip(&mut sizes).all(fits) && (0..3).all(|dim| ends_well(&sizes, dim));
     if !fit && !is_own {
         return Err(WhyNotFused::Range);
     }

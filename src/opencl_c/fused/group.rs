@@ -102,19 +102,20 @@ pub(super) fn write_run(all: &mut String, callee: &Callee, names: &str, is_line:
     let (groups, ids) = if is_line {
         (
             "clgraph_fuse_n0 / clgraph_fuse_l0",
-            "clgraph_fuse_o0 + clgraph_fuse_g * clgraph_fuse_l0 + clgraph_fuse_v, 0, 0",
+            "(clgraph_fuse_id)clgraph_fuse_o0 + (clgraph_fuse_id)clgraph_fuse_g * (clgraph_fuse_id)clgraph_fuse_l0 \
+             + (clgraph_fuse_id)clgraph_fuse_v, 0, 0",
         )
     } else {
         (
             "clgraph_fuse_w * clgraph_fuse_h * (clgraph_fuse_n2 / clgraph_fuse_l2)",
-            "clgraph_fuse_o0 + clgraph_fuse_g % clgraph_fuse_w * clgraph_fuse_l0 + (uint)clgraph_fuse_v % clgraph_fuse_l0, \
+            "clgraph_fuse_o0 + clgraph_fuse_g % clgraph_fuse_w * clgraph_fuse_l0 + clgraph_fuse_v % clgraph_fuse_l0, \
              clgraph_fuse_o1 + clgraph_fuse_g / clgraph_fuse_w % clgraph_fuse_h * clgraph_fuse_l1 \
-             + (uint)clgraph_fuse_v / clgraph_fuse_l0 % clgraph_fuse_l1, \
+             + clgraph_fuse_v / clgraph_fuse_l0 % clgraph_fuse_l1, \
              clgraph_fuse_o2 + clgraph_fuse_g / (clgraph_fuse_w * clgraph_fuse_h) * clgraph_fuse_l2 \
-             + (uint)clgraph_fuse_v / (clgraph_fuse_l0 * clgraph_fuse_l1)",
+             + clgraph_fuse_v / (clgraph_fuse_l0 * clgraph_fuse_l1)",
         )
     };
-    all.push_str("    const clgraph_fuse_id clgraph_fuse_v = (clgraph_fuse_id)get_local_id(0);\n");
+    all.push_str("    const uint clgraph_fuse_v = (uint)get_local_id(0);\n");
     if !is_line {
         all.push_str("    const uint clgraph_fuse_w = clgraph_fuse_n0 / clgraph_fuse_l0;\n");
         all.push_str("    const uint clgraph_fuse_h = clgraph_fuse_n1 / clgraph_fuse_l1;\n");

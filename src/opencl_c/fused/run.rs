@@ -73,30 +73,63 @@ pub(super) fn write_run(
     let _ = writeln!(all, "{before}clgraph_fuse_item_{callee}({names}{ids}, {RANGE_NAMES});\n}}");
 }
 
-/// Writes the body of the function for a compiler that makes vectors of work-items: all do as many turns of the loop, and those that have
-/// something to do in the last one do that behind it.
+/// Writes the body of the function for a compiler that makes vectors of work-items. In the loop whose vectors are side by side, all do as many
+/// turns. In one dimension the others come behind it; in more, a turn is a part of a row, and if rows cannot be divided so, elements come one by
+/// one. Ids are signed, because then nothing wraps.
 fn write_joined(all: &mut String, callee: &Callee, names: &str, is_line: bool) {
-    let (items, ids) = if is_line {
-        ("clgraph_fuse_n0", "clgraph_fuse_o0 + clgraph_fuse_v, 0, 0")
-    } else {
-        (
-            "clgraph_fuse_n0 * clgraph_fuse_n1 * clgraph_fuse_n2",
-            "clgraph_fuse_o0 + (uint)clgraph_fuse_v % clgraph_fuse_n0, \
-             clgraph_fuse_o1 + (uint)clgraph_fuse_v / clgraph_fuse_n0 % clgraph_fuse_n1, \
-             clgraph_fuse_o2 + (uint)clgraph_fuse_v / (clgraph_fuse_n0 * clgraph_fuse_n1)",
-        )
+    let call = |ids: [&str; 3]| {
+        let id = |(dim, id): (usize, &str)| {
+            if id == "0" { id.to_owned() } else { format!("(int)clgraph_fuse_o{dim} + {id}") }
+        };
+        let ids: Vec<String> = ids.into_iter().enumerate().map(id).collect();
+        format!("clgraph_fuse_item_{callee}({names}{}, {RANGE_NAMES});", ids.join(", "))
     };
-    let call = format!("clgraph_fuse_item_{callee}({names}{ids}, {RANGE_NAMES});");
+    let items = if is_line { "clgraph_fuse_n0" } else { "clgraph_fuse_n0 * clgraph_fuse_n1 * clgraph_fuse_n2" };
     // Writing to a string never fails.
     let _ = writeln!(
         all,
         "    const uint clgraph_fuse_items = {items}, clgraph_fuse_group = (uint)get_local_size(0);
     const uint clgraph_fuse_turns = clgraph_fuse_items / clgraph_fuse_group;
-    clgraph_fuse_id clgraph_fuse_v = get_local_id(0);
-    for (uint clgraph_fuse_i = 0; clgraph_fuse_i < clgraph_fuse_turns; ++clgraph_fuse_i, clgraph_fuse_v += clgraph_fuse_group)
-        {call}
-    if (clgraph_fuse_v < clgraph_fuse_items)
-        {call}
-}}"
+    const int clgraph_fuse_v = (int)get_local_id(0);"
     );
+    let turns = "for (uint clgraph_fuse_i = 0; clgraph_fuse_i < clgraph_fuse_turns; ++clgraph_fuse_i)";
+    let _ = if is_line {
+        let in_turn = "(int)clgraph_fuse_i * (int)clgraph_fuse_group + clgraph_fuse_v";
+        let behind = "(int)clgraph_fuse_turns * (int)clgraph_fuse_group + clgraph_fuse_v";
+        writeln!(
+            all,
+            "    {turns}
+        {}
+    if (clgraph_fuse_turns * clgraph_fuse_group + (uint)clgraph_fuse_v < clgraph_fuse_items)
+        {}
+}}",
+            call([in_turn, "0", "0"]),
+            call([behind, "0", "0"]),
+        )
+    } else {
+        let of_row = call([
+            "(int)(clgraph_fuse_i * clgraph_fuse_group % clgraph_fuse_n0) + clgraph_fuse_v",
+            "(int)(clgraph_fuse_i * clgraph_fuse_group / clgraph_fuse_n0 % clgraph_fuse_n1)",
+            "(int)(clgraph_fuse_i * clgraph_fuse_group / (clgraph_fuse_n0 * clgraph_fuse_n1))",
+        ]);
+        let of_all = call([
+            "(int)(clgraph_fuse_at % clgraph_fuse_n0)",
+            "(int)(clgraph_fuse_at / clgraph_fuse_n0 % clgraph_fuse_n1)",
+            "(int)(clgraph_fuse_at / (clgraph_fuse_n0 * clgraph_fuse_n1))",
+        ]);
+        writeln!(
+            all,
+            "    if (clgraph_fuse_n0 % clgraph_fuse_group == 0) {{
+        {turns}
+            {of_row}
+        return;
+    }}
+    for (uint clgraph_fuse_i = 0; clgraph_fuse_i < clgraph_fuse_items; clgraph_fuse_i += clgraph_fuse_group) {{
+        const uint clgraph_fuse_at = clgraph_fuse_i + (uint)clgraph_fuse_v;
+        if (clgraph_fuse_at < clgraph_fuse_items)
+            {of_all}
+    }}
+}}"
+        )
+    };
 }

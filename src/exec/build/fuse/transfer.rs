@@ -84,7 +84,8 @@ impl Fusing<'_> {
         let ir = &self.tables.ir;
         let mut programs: FxHashMap<NodeId, usize> =
             self.pieces.iter().map(|(node, piece)| (*node, piece.program)).collect();
-        let of = |node| Some((node, Transfer::of(self.tables, node).filter(|of| of.words > 0 && of.fits(self.in_turn))?));
+        let of =
+            |node| Some((node, Transfer::of(self.tables, node).filter(|of| of.words > 0 && of.fits(self.in_turn))?));
         let all: Vec<(NodeId, Transfer)> = ir.ids().filter_map(of).filter(|(node, _)| !is_left(self, *node)).collect();
         // One of the numbers of programs in a body, if it has several: then it is no chain anyway.
         let in_turning = programs.iter().map(|(node, program)| (self.flows.of(*node), *program));
