@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clgraph::{
     Buffer, Error, Executable, Finalize, FinalizeError, Fuse, FusedForm, Graph, GraphMemory, HostRead, Kernel, Memory,
-    MemoryKind, Node, Parameter, Path, Program, ProgramBuilder, Report, UserEvent, WhyNotFused,
+    MemoryKind, Node, Parameter, Path, Program, ProgramBuilder, Report, UserEvent, WhyApart, WhyNotFused,
 };
 use common::Bench;
 
@@ -135,6 +135,22 @@ fn a_chain_is_one_launch_and_changes_the_same_bytes() {
         let text = report.to_string();
         assert!(text.contains("fused      ") && text.contains(" commands by "), "{text}");
     }
+}
+
+/// Rule Z1: compilers take long for kernels of many calls, so there are several.
+#[test]
+fn launches_in_no_order_that_repeats_are_the_same() {
+    let field = Field::new();
+    let graph = field.bench.graph();
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut rng = fastrand::Rng::with_seed(seed);
+    (0..300).for_each(|_| _ = field.add(&graph, rng.usize(..7), rng.u32(..5)));
+    let report = field.compare(&graph, Path::Auto);
+    assert_eq!(report.fused.iter().map(|of| of.nodes.len()).sum::<usize>(), 300, "{report}");
+    let ends: Vec<Option<WhyApart>> = report.fused.iter().map(|of| of.ends).collect();
+    let (last, others) = ends.split_last().unwrap();
+    assert!(last.is_none() && others.iter().all(|why| *why == Some(WhyApart::Calls)), "{report}");
 }
 
 /// Why the launches of a graph of one or two kernels are not fused.

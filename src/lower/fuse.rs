@@ -56,6 +56,8 @@ pub(crate) struct Piece {
     pub(crate) each_item: Option<EachItem>,
     /// Whether a kernel may do the turns of the loop that it is in: then one launch is worth a kernel.
     pub(crate) turns: bool,
+    /// Whether a kernel begins with it, because one of the launches before it, too, would be too long.
+    pub(crate) begins: bool,
     /// Whether it is a launch of the program. Others, which clgraph writes, are worth a kernel only beside one.
     pub(crate) launch: bool,
 }
@@ -453,6 +455,13 @@ impl Chains {
     pub(crate) fn is_whole(&self, ir: &Ir, chain: &Chain) -> bool {
         let nodes = &self.orders[chain.flow()];
         nodes.iter().filter(|node| !matches!(ir.command(**node), Command::Empty)).count() == chain.launches.len()
+    }
+
+    /// Returns the launches of a chain in the order of its flow. Those of lanes are not next to each other there.
+    pub(crate) fn in_order(&self, chain: &Chain) -> Vec<NodeId> {
+        let launches: HashSet<&NodeId> = chain.launches.iter().collect();
+        let (flow, nodes) = &chain.at;
+        self.orders[*flow][nodes.clone()].iter().filter(|node| launches.contains(node)).copied().collect()
     }
 
     /// Writes the graph in which commands take the places of chains. `kernels` has the command of each chain, or None for one

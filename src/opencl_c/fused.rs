@@ -270,6 +270,16 @@ impl Run {
     }
 }
 
+/// Returns how many calls the parts of a fused kernel are, each with the number of its first launch: a launch is one call, and a loop those of
+/// a turn.
+pub(crate) fn calls(kernel: &FusedKernel) -> Vec<(usize, usize)> {
+    let of_part = |part: &Part| match part {
+        Part::Launch(at) => (*at, 1),
+        Part::Loop(of) => (of.start, of.args.len()),
+    };
+    rolled(kernel).parts().map(of_part).collect()
+}
+
 /// Returns a source that has all of the programs' texts and these fused kernels, whose launches are of kernels that the sources can give as
 /// functions of one work-item ([`Source::item`](super::source::Source::item)). `rolls` says whether launches that come again are loops.
 pub(crate) fn fused(units: &[Unit<'_>], dialect: Dialect, kernels: &[FusedKernel], rolls: bool) -> String {

@@ -6,6 +6,7 @@ mod attempt;
 mod cuts;
 mod in_turn;
 mod layout;
+mod lines;
 mod nodes;
 mod programs;
 mod shares;
@@ -347,7 +348,19 @@ impl<'a> Fusing<'a> {
             most_local: (self.device.caps().local_memory as usize).saturating_sub(TABLES),
         });
         let group = self.programs.group(program);
-        Ok(Piece { program: group, needs, shares, pointers, in_turn, items, waiting, each_item, turns, launch: true })
+        Ok(Piece {
+            program: group,
+            needs,
+            shares,
+            pointers,
+            in_turn,
+            items,
+            waiting,
+            each_item,
+            turns,
+            begins: false,
+            launch: true,
+        })
     }
 
     /// Returns the number of a type as a program has it.

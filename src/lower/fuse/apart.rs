@@ -30,6 +30,8 @@ pub enum WhyApart {
     Arguments,
     /// A kernel of which each work-item does its part on its own has 256 launches at most.
     Many,
+    /// A kernel of all would be too long for the driver's compiler: it calls a function for each launch that is no turn of a loop.
+    Calls,
     /// Their work-items wait for each other in work-groups of different sizes.
     WorkGroups,
     /// The device has not so much local memory.
@@ -53,6 +55,7 @@ impl fmt::Display for WhyApart {
             Self::Hosts => "they wait for different host tasks, events, branches or loops",
             Self::Arguments => "together they have too many bytes of arguments",
             Self::Many => "there are too many launches for work-items that do their parts on their own",
+            Self::Calls => "one kernel would be too long for the driver's compiler: it would have a call for each of too many launches",
             Self::WorkGroups => "their work-items wait for each other in work-groups of different sizes",
             Self::Local => "together they need too much local memory",
             Self::Rounds => {

@@ -77,6 +77,9 @@ impl Open {
     ) -> Result<(), WhyApart> {
         let Fit { piece, each_item } = fit;
         self.group.fits(&group)?;
+        if piece.begins && !self.launches.is_empty() {
+            return Err(WhyApart::Calls);
+        }
         if each_item.is_some() && self.launches.len() >= MOST_EACH_ITEM {
             return Err(WhyApart::Many);
         }

@@ -34,9 +34,14 @@ impl<'a> Attempt<'a> {
         };
         let mut fusing = Fusing::new(&flat.tables, how, joins, &mut say);
         let most = device.caps().max_parameter_size.saturating_sub(OWN_ARGUMENTS);
-        let mut chains = lower::chains(&flat.tables.ir, most, keeps_order, |node| fusing.pieces.get(&node));
+        let find =
+            |fusing: &Fusing<'_>| lower::chains(&flat.tables.ir, most, keeps_order, |node| fusing.pieces.get(&node));
+        let mut chains = find(&fusing);
+        if fusing.cut_long(&chains) {
+            chains = find(&fusing);
+        }
         if fusing.leave_loops(&chains, &mut say) {
-            chains = lower::chains(&flat.tables.ir, most, keeps_order, |node| fusing.pieces.get(&node));
+            chains = find(&fusing);
         }
         let mut made = Vec::new();
         let built = fusing.build(&chains, &mut made, &mut say);

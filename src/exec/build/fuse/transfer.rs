@@ -139,6 +139,7 @@ impl Fusing<'_> {
             waiting: None,
             each_item: None,
             turns,
+            begins: false,
             launch: false,
         }
     }

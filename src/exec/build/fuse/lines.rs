@@ -1,0 +1,85 @@
+//! Where chains are cut whose kernels would be too long for the driver's compiler.
+
+use rustc_hash::FxHashSet;
+
+use super::Fusing;
+use crate::ir::NodeId;
+use crate::lower::{Chain, Chains};
+use crate::opencl_c::fused::{FusedKernel, calls};
+use crate::quirks;
+
+impl Fusing<'_> {
+    /// Notes before which launches chains are cut. Returns whether there are any.
+    pub(super) fn cut_long(&mut self, chains: &Chains) -> bool {
+        let most = quirks::most_calls_in_fused_kernels(self.device.caps());
+        let may_be_long = |chain: &&Chain| !chain.each_item && chain.launches.len() > most;
+        let long = chains.chains.iter().filter(may_be_long);
+        let begins: FxHashSet<NodeId> = long.flat_map(|chain| self.parts_of_long(chains, chain, most)).collect();
+        for node in &begins {
+            self.pieces.entry(*node).and_modify(|piece| piece.begins = true);
+        }
+        !begins.is_empty()
+    }
+
+    /// Returns the launches with which the second part of a chain, and each later one, begins.
+    fn parts_of_long(&self, chains: &Chains, chain: &Chain, most: usize) -> Vec<NodeId> {
+        let units = self.programs.of_all(chain.launches.iter().copied());
+        let kernel = self.kernel(chain, &units);
+        let in_order = chains.in_order(chain);
+        parts(&kernel, most).into_iter().map(|at| in_order[at]).collect()
+    }
+}
+
+/// Returns at which launches a kernel is cut, so that each part has at most so many calls. Lanes are cut after as many launches each: then the
+/// numbers are those in the order of the graph.
+fn parts(kernel: &FusedKernel, most: usize) -> Vec<usize> {
+    let calls = calls(kernel);
+    if !kernel.lane_ends.is_empty() {
+        let all: usize = calls.iter().map(|(_, calls)| calls).sum();
+        let parts = all.div_ceil(most);
+        return (1..parts).map(|part| part * kernel.launches.len() / parts).collect();
+    }
+    let (mut begins, mut of_part) = (Vec::new(), 0);
+    for (at, calls) in calls {
+        if of_part > 0 && of_part + calls > most {
+            begins.push(at);
+            of_part = 0;
+        }
+        of_part += calls;
+    }
+    begins
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::opencl_c::fused::{Callee, FusedArg, FusedLaunch, FusedParam};
+
+    /// Launches of kernels with these names, each with other memory.
+    fn kernel(names: &str, lane_ends: &[usize]) -> FusedKernel {
+        let launch = |(at, name): (usize, char)| FusedLaunch {
+            kernel: Callee { unit: 0, kernel: name.to_string() },
+            args: vec![FusedArg::Param(at * at % 7)],
+            dims: 1,
+            range: [[FusedArg::Number(1); 3]; 3],
+        };
+        let launches = names.chars().enumerate().map(launch).collect();
+        let (params, lane_ends) = (vec![FusedParam::Memory; 7], lane_ends.to_vec());
+        FusedKernel { params, launches, tabled: 0, lane_ends, group: None, turns: false }
+    }
+
+    #[test]
+    fn a_part_has_as_many_calls_as_a_kernel_may_have() {
+        assert_eq!(parts(&kernel("abcabdacbd", &[]), 10), [0; 0]);
+        assert_eq!(parts(&kernel("abcabdacbd", &[]), 4), [4, 8]);
+        assert_eq!(parts(&kernel("abcabdacbd", &[]), 1), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        // Six turns of two calls are no more than two.
+        assert_eq!(parts(&kernel("cdabababababab", &[]), 4), [0; 0]);
+        assert_eq!(parts(&kernel("cdabababababab", &[]), 3), [2]);
+        // A turn is never divided.
+        assert_eq!(parts(&kernel("cabcabcabcabcd", &[]), 2), [12]);
+        assert_eq!(parts(&kernel("abcabdacbd", &[3, 6]), 5), [5]);
+        assert_eq!(parts(&kernel("abcabdacbd", &[3, 6]), 4), [3, 6]);
+        assert_eq!(parts(&kernel("aaaaaaaaaabbbbbbbbbb", &[10]), 2), [0; 0]);
+    }
+}
