@@ -148,11 +148,19 @@ pub(crate) struct Fused {
     pub(crate) origins: Vec<Vec<NodeId>>,
 }
 
-/// Finds the chains of a flat graph without cycles. `piece` says of a launch what it needs, or None if it does not fit. A fused
-/// kernel takes at most `most` bytes of arguments; where it would have many, values are in a table. If conflicts without an order are allowed, `keeps_order` keeps the order of adding.
+/// What a fused kernel has at most.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Bytes of arguments. Where it would have many, values are in a table.
+    pub(crate) bytes: usize,
+    /// Launches that each work-item does on its own. All are inlined.
+    pub(crate) each_item: usize,
+}
+
+/// Finds the chains of a flat graph without cycles. `piece` says of a launch what it needs, or None if it does not fit. If conflicts without an order are allowed, `keeps_order` keeps the order of adding.
 pub(crate) fn chains<'a>(
     ir: &Ir,
-    most: usize,
+    most: Limits,
     keeps_order: bool,
     piece: impl Fn(NodeId) -> Option<&'a Piece>,
 ) -> Chains {
@@ -188,7 +196,7 @@ impl<'a> Fit<'a> {
 }
 
 /// Finds the chains of launches that fit in one way.
-fn chains_of<'a>(ir: &Ir, (most, is_fixed): (usize, bool), fit: impl Fn(NodeId) -> Option<Fit<'a>>) -> Chains {
+fn chains_of<'a>(ir: &Ir, (most, is_fixed): (Limits, bool), fit: impl Fn(NodeId) -> Option<Fit<'a>>) -> Chains {
     let flows = Flows::new(ir);
     // The begins and ends of bodies stay nodes.
     let mut ends = BTreeSet::new();
@@ -398,7 +406,7 @@ fn order<'a>(
 /// Divides the order of a flow into chains.
 fn divide<'a>(
     ir: &Ir,
-    (number, most): (usize, usize),
+    (number, most): (usize, Limits),
     order: &[NodeId],
     kinds: impl Fn(NodeId) -> Kind<'a>,
     (chains, cuts): (&mut Vec<Chain>, &mut Vec<Cut>),

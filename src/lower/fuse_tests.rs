@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use expect_test::expect;
 
 use super::elementwise::Uses;
-use super::fuse::{BYTES, Chains, EachItem, Fused, Need, Piece, Pointer, WhyApart, chains, writes_otherwise};
+use super::fuse::{BYTES, Chains, EachItem, Fused, Limits, Need, Piece, Pointer, WhyApart, chains, writes_otherwise};
 use crate::command::{Arg, Command, Control, ControlKind, Elementwise, Grid, Location};
 use crate::ir::{
     Access, Body, ExternalId, Ir, KernelDecl, KernelId, Mode, NodeId, RootId, TaskId, View, ViewId, ViewKind,
@@ -118,8 +118,8 @@ impl Written {
         self.push(Command::Empty, &[], after)
     }
 
-    pub(super) fn chains(&self, most: usize) -> Chains {
-        chains(&self.ir, most, self.keeps_order, |node| self.pieces.get(&node))
+    pub(super) fn chains(&self, bytes: usize) -> Chains {
+        chains(&self.ir, Limits { bytes, each_item: 256 }, self.keeps_order, |node| self.pieces.get(&node))
     }
 
     pub(super) fn launches(&self, most: usize) -> Vec<Vec<u32>> {

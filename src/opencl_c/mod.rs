@@ -16,9 +16,13 @@ pub(crate) mod unreadable;
 mod words;
 
 #[cfg(test)]
+mod folder_tests;
+#[cfg(test)]
 mod fused_tests;
 #[cfg(test)]
 mod group_tests;
+#[cfg(test)]
+mod hidden_tests;
 #[cfg(test)]
 mod table_tests;
 #[cfg(test)]

@@ -512,28 +512,6 @@ fn any_text_is_read_or_refused() {
     quickcheck::QuickCheck::new().tests(20_000).quickcheck(any as fn(Vec<u8>) -> bool);
 }
 
-/// The sources of the examples are plain.
-#[test]
-fn the_kernels_of_the_examples_are_read() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels-cl");
-    let mut kernels = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|extension| extension != "cl") {
-            continue;
-        }
-        let text = std::fs::read_to_string(&path).unwrap();
-        match read(&text) {
-            Ok(source) => kernels += source.count(),
-            // Device globals are macros of clgraph's.
-            Err(why) => {
-                assert!(matches!(why, Unreadable::Macro(_) | Unreadable::Joins(_)), "{}: {why}", path.display())
-            }
-        }
-    }
-    assert!(kernels > 10, "{kernels}");
-}
-
 /// Z2: where some compilers vectorize wrongly, only what has no index that wraps is vectorized.
 #[test]
 fn an_index_wraps_only_where_low_bits_are_taken() {

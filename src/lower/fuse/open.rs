@@ -4,15 +4,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::waits::Waits;
-use super::{Chain, Fit, Group, Need, Together, WhyApart};
+use super::{Chain, Fit, Group, Limits, Need, Together, WhyApart};
 use crate::command::Command;
 use crate::ir::{Ir, NodeId};
 
 /// The fewest launches that are worth a kernel of their own.
 const LEAST: usize = 2;
-
-/// The most launches that each work-item does on its own. All are inlined, and the time that compilers take grows with them.
-const MOST_EACH_ITEM: usize = 256;
 
 /// Bytes of arguments that a table takes.
 const TABLE: usize = 8;
@@ -69,7 +66,7 @@ impl Open {
     pub(super) fn takes(
         &mut self,
         ir: &Ir,
-        most: usize,
+        most: Limits,
         at: usize,
         node: NodeId,
         group: Group,
@@ -80,7 +77,7 @@ impl Open {
         if piece.begins && !self.launches.is_empty() {
             return Err(WhyApart::Calls);
         }
-        if each_item.is_some() && self.launches.len() >= MOST_EACH_ITEM {
+        if each_item.is_some() && self.launches.len() >= most.each_item {
             return Err(WhyApart::Many);
         }
         // Sizes are those of the range, where each work-item is on its own.
@@ -99,8 +96,9 @@ impl Open {
             }
         }
         // Values of work-items that are on their own stay arguments, which compilers know not to change.
-        let fits_with_table = others + TABLE <= most && values > TABLE && values <= MOST_TABLED && each_item.is_none();
-        if !self.launches.is_empty() && end > most && !fits_with_table {
+        let fits_with_table =
+            others + TABLE <= most.bytes && values > TABLE && values <= MOST_TABLED && each_item.is_none();
+        if !self.launches.is_empty() && end > most.bytes && !fits_with_table {
             return Err(WhyApart::Arguments);
         }
         let local = self.waits.local_with(ir, node, piece, local)?;
@@ -131,10 +129,11 @@ impl Open {
         self.launches.last().copied()
     }
 
-    pub(super) fn close(mut self, ir: &Ir, (flow, most): (usize, usize)) -> Option<Chain> {
+    pub(super) fn close(mut self, ir: &Ir, (flow, most): (usize, Limits)) -> Option<Chain> {
         let each_item = self.group.each_item.is_some();
         // For few values a table would only take room.
-        let is_tabled = self.end > most.min(MOST_WITHOUT_TABLE) && self.values > TABLE && self.others + TABLE <= most;
+        let is_tabled =
+            self.end > most.bytes.min(MOST_WITHOUT_TABLE) && self.values > TABLE && self.others + TABLE <= most.bytes;
         let tabled = if is_tabled && !each_item { self.table(ir) } else { 0 };
         let Self { launches, needs, places, at, least, has_launch, .. } = self;
         let lane_ends = Vec::new();

@@ -1,0 +1,81 @@
+//! The sources in `kernels-cl`, or in the folder that `CLGRAPH_TEST_KERNELS` names: what each kernel is, one a line. `docs/testing.md` has what was
+//! found in those of other projects.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::source::{Effects, Source};
+use super::tokens::{TokenKind, split};
+use super::unreadable::Unreadable;
+
+/// Returns the sources in a folder and those below it.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let (mut found, mut open) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let is_source =
+                path.extension().is_some_and(|extension| ["cl", "opencl"].iter().any(|of| extension == *of));
+            match path.is_dir() {
+                true => open.push(path),
+                false => found.extend(is_source.then_some(path)),
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Returns the names of the kernels: a `void` comes before them, and a parenthesis behind.
+fn names(text: &str) -> Vec<String> {
+    let Ok(tokens) = split(text) else { return Vec::new() };
+    let word =
+        |at: usize| tokens.get(at).filter(|token| token.kind == TokenKind::Word).map(|token| &text[token.at.clone()]);
+    let mut names = Vec::new();
+    let mut is_kernel = false;
+    for at in 0..tokens.len() {
+        is_kernel |= matches!(word(at), Some("kernel" | "__kernel"));
+        let ends = tokens.get(at + 2).is_some_and(|next| next.kind == TokenKind::Mark(b'('));
+        if let (true, Some("void"), Some(name), true) = (is_kernel, word(at), word(at + 1), ends) {
+            names.push(name.to_owned());
+            is_kernel = false;
+        }
+    }
+    names
+}
+
+/// Returns what a kernel is for fusing.
+fn what(source: &Source, kernel: &str) -> String {
+    match source.item_with_helpers(kernel) {
+        Err(why) => format!("no: {why}"),
+        Ok(_) => match source.effects(kernel) {
+            Effects { may_wait: true, .. } => "by work-groups".to_owned(),
+            Effects { may_see_groups: true, .. } => "if the work-group is given".to_owned(),
+            _ => "yes".to_owned(),
+        },
+    }
+}
+
+#[test]
+fn the_kernels_of_a_folder_are_read() {
+    let given = std::env::var_os("CLGRAPH_TEST_KERNELS");
+    let folder = given.clone().map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels-cl"), PathBuf::from);
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for path in sources(&folder) {
+        let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
+        let read = Source::read(&text, "");
+        // Device globals are macros of clgraph's.
+        let is_expected = given.is_some() || matches!(read, Ok(_) | Err(Unreadable::Macro(_) | Unreadable::Joins(_)));
+        assert!(is_expected, "{}: {read:?}", path.display());
+        for kernel in names(&text) {
+            let what = match &read {
+                Ok(source) => what(source, &kernel),
+                Err(why) => format!("no source: {why}"),
+            };
+            println!("{}: {kernel}: {what}", path.strip_prefix(&folder).unwrap().display());
+            *counts.entry(what.split(':').next().unwrap_or_default().to_owned()).or_default() += 1;
+        }
+    }
+    println!("{counts:?}");
+    assert!(given.is_some() || counts["yes"] > 10, "{counts:?}");
+}
