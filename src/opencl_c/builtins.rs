@@ -47,7 +47,7 @@ const NAMES: &str = "abs abs_diff acos acosh acospi add_sat all any asin asinh a
     get_group_id get_local_id get_local_linear_id get_local_size get_work_dim hadd hypot ilogb is_valid_event is_valid_reserve_id isequal \
     isfinite isgreater isgreaterequal isinf isless islessequal islessgreater isnan isnormal isnotequal isordered isunordered ldexp length \
     lgamma lgamma_r log log10 log1p log2 logb mad mad24 mad_hi mad_sat max maxmag mem_fence min minmag mix modf mul24 mul_hi nan \
-    nextafter normalize popcount pow pown powr prefetch printf radians release_event remainder remquo reserve_read_pipe \
+    nextafter normalize popcount pow pown powr prefetch printf radians read_mem_fence release_event remainder remquo reserve_read_pipe \
     reserve_write_pipe retain_event rhadd rint rootn rotate round rsqrt select set_user_event_status shuffle shuffle2 sign signbit sin \
     sincos sinh sinpi smoothstep sqrt step sub_sat tan tanh tanpi tgamma to_global to_local to_private trunc upsample vec_step \
     wait_group_events write_imagef write_imageh write_imagei write_imageui write_mem_fence write_pipe";
@@ -55,4 +55,32 @@ const NAMES: &str = "abs abs_diff acos acosh acospi add_sat all any asin asinh a
 /// Whether OpenCL C, or an extension, may have a function of this name.
 pub(super) fn is_builtin(name: &str) -> bool {
     FAMILIES.iter().any(|begin| name.starts_with(begin)) || NAMES.split(' ').any(|known| known == name)
+}
+
+/// How the names of families begin whose functions are known.
+const KNOWN_FAMILIES: [&str; 19] = [
+    "as_",
+    "async_work_group_",
+    "atom_",
+    "atomic_",
+    "bitfield_",
+    "convert_",
+    "dot_",
+    "get_enqueued_",
+    "get_image_",
+    "get_num_",
+    "get_sub_group_",
+    "half_",
+    "native_",
+    "read_image",
+    "sub_group_",
+    "vload",
+    "vstore",
+    "work_group_",
+    "write_image",
+];
+
+/// Whether it is known what a function of this name does, in OpenCL C 3.0 and the extensions of Khronos's that tell it by the name.
+pub(super) fn is_known(name: &str) -> bool {
+    KNOWN_FAMILIES.iter().any(|begin| name.starts_with(begin)) || NAMES.split(' ').any(|known| known == name)
 }

@@ -85,7 +85,7 @@ fn what_would_mean_something_else_at_the_end_is_refused_with_the_reason() {
     let quotes = |word: &str| Err(NotItem::Quotes(word.to_owned()));
     let constant = |word: &str| Err(NotItem::Constant(word.to_owned()));
     let attribute = |word: &str| Err(NotItem::Attribute(word.to_owned()));
-    let f = "kernel void f(global float *a, float by) { a[0] += by * t(1.1f); }\n";
+    let f = "kernel void f(global float *a, float by) { a[0] += by * exp(1.1f); }\n";
     let with = |before: &str, after: &str| format!("{before}\n{f}{after}\n");
     let of = |body: &str| format!("kernel void f(global float *a, uint n) {{{body}}}\n");
     let (on, off) = ("#pragma OPENCL FP_CONTRACT ON", "#pragma STDC FP_CONTRACT OFF");
@@ -112,22 +112,22 @@ fn what_would_mean_something_else_at_the_end_is_refused_with_the_reason() {
         (with("", "#pragma unroll"), pragma("unroll")),
         (of("\n#pragma unroll 4\nfor (uint i = 0; i < n; ++i) a[i] = 0;"), Ok(())),
         // What is declared after the body.
-        (with("", "float t(float x) { return 1; }"), later("t")),
-        (with("float t(float x);", "float t(float x) { return 1; }"), Ok(())),
+        (with("", "float exp(float x) { return 1; }"), later("exp")),
+        (with("float exp(float x);", "float exp(float x) { return 1; }"), Ok(())),
         (
-            with("float __attribute__((overloadable)) t(int x);", "float __attribute__((overloadable)) t(float x) {}"),
-            later("t"),
+            with("float __attribute__((overloadable)) exp(int x);", "float __attribute__((overloadable)) exp(float x) {}"),
+            later("exp"),
         ),
-        (with("float t(int x);", "float t(float x) __attribute__((overloadable));"), later("t")),
-        (with("#define t rotate", "float rotate(float x) { return 1; }"), later("rotate")),
-        (with("", "enum { u, t = 3 };"), later("t")),
-        (with("", "struct s { enum { t } x; };"), later("t")),
-        (with("", "struct s { struct t { int x; } y; };"), later("t")),
-        (with("", "typedef float u, t[3];"), later("t")),
-        (with("", "typedef float (*t)[3];"), later("t")),
-        (with("", "constant float u = 1, t = 2;"), later("t")),
-        (with("", "constant float u = by, a[] = { t };"), Ok(())),
-        (with("", "float u(float t, float by) { float a = t(by); return a; }"), Ok(())),
+        (with("float exp(int x);", "float exp(float x) __attribute__((overloadable));"), later("exp")),
+        (with("#define exp rotate", "float rotate(float x) { return 1; }"), later("rotate")),
+        (with("", "enum { u, exp = 3 };"), later("exp")),
+        (with("", "struct s { enum { exp } x; };"), later("exp")),
+        (with("", "struct s { struct exp { int x; } y; };"), later("exp")),
+        (with("", "typedef float u, exp[3];"), later("exp")),
+        (with("", "typedef float (*exp)[3];"), later("exp")),
+        (with("", "constant float u = 1, exp = 2;"), later("exp")),
+        (with("", "constant float u = by, a[] = { exp };"), Ok(())),
+        (with("", "float u(float exp, float by) { float a = exp; return a; }"), Ok(())),
         (with("", "float by(float x) { return 1; } float a() { return 2; }"), Ok(())),
         ("kernel void f(global float *a, T x) {} struct T { int x; };".to_owned(), later("T")),
         (format!("{} void sum() {{}}", of("float sum = 0; sum += n; a[0] = sum;")), Ok(())),
@@ -149,7 +149,7 @@ fn what_would_mean_something_else_at_the_end_is_refused_with_the_reason() {
         (format!("#define S \"#\"\n{}", of("a[0] = sizeof(S);")), Ok(())),
         // What only kernels may have.
         (of("constant float t[2] = {1, 2}; a[0] = t[n];"), constant("constant")),
-        (of("float __constant t = 1; a[0] = t;"), constant("__constant")),
+        (of("float __constant exp = 1; a[0] = exp;"), constant("__constant")),
         (of("constant float *p = 0, q = 1; a[0] = q;"), constant("constant")),
         (of("constant float *constant p = 0; a[0] = *p;"), constant("constant")),
         (format!("typedef constant float cf;\n{}", of("cf t[1] = {1}; a[0] = t[0];")), constant("cf")),
@@ -157,7 +157,7 @@ fn what_would_mean_something_else_at_the_end_is_refused_with_the_reason() {
         (
             format!(
                 "constant float t[2] = {{1, 2}};\n{}",
-                of("constant float *p = t; a[0] = ((constant float *)p)[n];")
+                of("constant float *p = exp; a[0] = ((constant float *)p)[n];")
             ),
             Ok(()),
         ),

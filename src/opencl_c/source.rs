@@ -1,6 +1,7 @@
 //! Reads a source as declarations: which kernels it defines, and what keeps them from being called by another kernel.
 
 mod atomics;
+mod calls;
 mod checks;
 mod helpers;
 mod joining;
@@ -36,6 +37,11 @@ pub(crate) struct Source {
     words: BTreeMap<String, BTreeSet<String>>,
     macros: BTreeSet<String>,
     functions: BTreeSet<String>,
+    /// What functions, kernels and macros call, by name, and the words with which macros end.
+    calls: BTreeMap<String, BTreeSet<String>>,
+    ends: BTreeMap<String, BTreeSet<String>>,
+    /// Words of declarations that give names to types.
+    types: BTreeSet<String>,
     /// Macros that make texts of their arguments.
     quoting: BTreeSet<String>,
     /// Macros that name a function for ids, or one that asks for them, without the mark that calls it.
@@ -116,13 +122,9 @@ impl Source {
         reader.found.joining = reader.joining(&tokens, &options);
         reader.found.hides_types = reader.hides_types(&tokens);
         reader.found.names_types = reader.names_types(&tokens);
+        reader.found.types = reader.functions.types.iter().map(|name| (*name).to_owned()).collect();
         reader.found.macros = reader.macros.into_keys().collect();
         Ok(reader.found)
-    }
-
-    #[cfg(test)]
-    pub(super) fn count(&self) -> usize {
-        self.kernels.values().filter(|kernel| kernel.is_ok()).count()
     }
 
     /// Returns what a kernel may do.
@@ -198,6 +200,7 @@ impl<'a> Reader<'a> {
         };
         let body: Vec<Piece> = pieces.iter().map(piece).collect();
         self.functions.bare.entry(name.to_owned()).or_default().extend(bare(&body));
+        self.note_calls_of_macro(name, &body, takes_arguments);
         // Expressions and types, but nothing that declares something or changes what is inside of what, and no part of an attribute.
         let mut open = Vec::new();
         if body.first() == Some(&Piece::Mark(b'[')) {
@@ -544,6 +547,7 @@ impl<'a> Reader<'a> {
         if shape.words.len() < 2 {
             return Err(Unreadable::Macro(name.to_owned()));
         }
+        self.note_calls(name, &tokens[body.clone()]);
         self.note_threes(name, shape, &tokens[params.clone()]);
         self.note_attributes(name, shape, tokens);
         self.note_attributes_inside(name, &tokens[body.clone()]);

@@ -83,6 +83,8 @@ pub(crate) enum NotItem {
     Helper(String, Box<NotItem>),
     /// Its parameters are not plain.
     Params,
+    /// It calls something that is no function of the source or of OpenCL C.
+    Unknown(String),
     /// It calls a kernel.
     Kernel(String),
     /// It is defined more than once.
@@ -128,6 +130,12 @@ impl fmt::Display for NotItem {
             Self::Order(word) => write!(f, "what `{word}` does depends on the order of work-items"),
             Self::Helper(name, why) => write!(f, "function `{name}`, which it calls, asks for ids: {why}"),
             Self::Params => f.write_str("its parameters are not plain"),
+            Self::Unknown(name) => {
+                write!(
+                    f,
+                    "it calls `{name}`, which is neither a function that the source defines nor one that clgraph knows"
+                )
+            }
             Self::Kernel(name) => write!(f, "it calls `{name}`, which is a kernel itself"),
             Self::Twice => f.write_str("it is defined more than once"),
             Self::Conditional => f.write_str("a condition of the preprocessor says whether it is defined"),
@@ -233,6 +241,9 @@ impl Source {
                         open.push((word, stays));
                     }
                 }
+            }
+            if let Some(unknown) = self.unknown_call(of) {
+                return Err(NotItem::Unknown(unknown.to_owned()));
             }
         }
         text.locals.as_ref().map_err(Clone::clone)?;

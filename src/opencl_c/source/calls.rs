@@ -1,0 +1,115 @@
+//! What a kernel calls has to be read, or to be a function of OpenCL C: what a function of another name does nobody knows.
+
+use std::collections::BTreeSet;
+
+use super::{Piece, Reader, Source};
+use crate::opencl_c::builtins::is_known;
+use crate::opencl_c::tokens::{Token, TokenKind};
+use crate::opencl_c::words::{ATTRIBUTES, HARMLESS, OF_CALLED, OF_STATEMENTS, is_keyword, is_type};
+
+/// Words before parentheses that call nothing.
+const OTHERS: [&str; 15] = [
+    "if",
+    "for",
+    "while",
+    "switch",
+    "return",
+    "sizeof",
+    "case",
+    "else",
+    "do",
+    "alignof",
+    "_Alignof",
+    "__alignof__",
+    "generic",
+    "__generic",
+    "defined",
+];
+
+/// Those of them whose parentheses a statement may follow that begins with another one.
+const CONDITIONS: [&str; 4] = ["if", "for", "while", "switch"];
+
+impl Reader<'_> {
+    /// Notes what a function calls.
+    pub(super) fn note_calls(&mut self, name: &str, body: &[Token]) {
+        let piece = |at: usize| match (&body[at].kind, self.word(&body[at])) {
+            (_, Some(word)) if !self.has_member(body, at) => Piece::Word(word.to_owned()),
+            (TokenKind::Mark(mark), _) => Piece::Mark(*mark),
+            _ => Piece::Other,
+        };
+        let pieces: Vec<Piece> = (0..body.len()).map(piece).collect();
+        self.found.calls.entry(name.to_owned()).or_default().extend(calls(&pieces));
+    }
+
+    /// Notes what a macro calls, and the word at its end: if what the macro gives is called, that is.
+    pub(super) fn note_calls_of_macro(&mut self, name: &str, body: &[Piece], takes_arguments: bool) {
+        self.found.calls.entry(name.to_owned()).or_default().extend(calls(body));
+        let mut inside = body;
+        while let [Piece::Mark(b'('), within @ .., Piece::Mark(b')')] = inside {
+            inside = within;
+        }
+        if let Some(Piece::Word(word)) = inside.last() {
+            let given = if takes_arguments { result_of(name) } else { name.to_owned() };
+            self.found.ends.entry(given).or_default().insert(word.clone());
+        }
+    }
+}
+
+/// Returns what stands for the result of a function-like macro.
+fn result_of(name: &str) -> String {
+    format!("{name}()")
+}
+
+/// Returns what is called: words before parentheses, and in parentheses before others, where they may be a type too.
+fn calls(pieces: &[Piece]) -> BTreeSet<String> {
+    let word = |at: usize| if let Some(Piece::Word(word)) = pieces.get(at) { Some(word.as_str()) } else { None };
+    let is_open = |at: usize| pieces.get(at) == Some(&Piece::Mark(b'('));
+    let mut all = BTreeSet::new();
+    // Where parentheses are open.
+    let mut open = Vec::new();
+    for (at, piece) in pieces.iter().enumerate() {
+        match piece {
+            Piece::Word(word) if is_open(at + 1) => _ = all.insert(word.clone()),
+            Piece::Mark(b'(') => open.push(at),
+            Piece::Mark(b')') => {
+                let before = open.pop().and_then(|begin: usize| begin.checked_sub(1)).and_then(word);
+                if is_open(at + 1) && !before.is_some_and(|before| CONDITIONS.contains(&before)) {
+                    all.extend(before.map(result_of));
+                    all.extend(at.checked_sub(1).and_then(word).map(str::to_owned));
+                }
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+impl Source {
+    /// Returns something that a function, kernel or macro calls and that is not known.
+    pub(super) fn unknown_call(&self, of: &str) -> Option<&str> {
+        let mut open: Vec<&str> = self.calls.get(of)?.iter().map(String::as_str).collect();
+        let mut seen = BTreeSet::new();
+        while let Some(name) = open.pop() {
+            if !seen.insert(name) {
+                continue;
+            }
+            if self.macros.contains(name) || name.ends_with(')') {
+                open.extend(self.ends.get(name).into_iter().flatten().map(String::as_str));
+            } else if !self.is_known_call(name) {
+                return Some(name);
+            }
+        }
+        None
+    }
+
+    fn is_known_call(&self, name: &str) -> bool {
+        let lists: [&[&str]; 5] = [&OTHERS, &ATTRIBUTES, &HARMLESS, &OF_CALLED, &OF_STATEMENTS];
+        is_type(name)
+            || is_keyword(name)
+            || lists.iter().any(|list| list.contains(&name))
+            || self.functions.contains(name)
+            || self.kernels.contains_key(name)
+            || self.types.contains(name)
+            || is_known(name)
+    }
+}
