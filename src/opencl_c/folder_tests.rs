@@ -79,3 +79,41 @@ fn the_kernels_of_a_folder_are_read() {
     println!("{counts:?}");
     assert!(given.is_some() || counts["yes"] > 10, "{counts:?}");
 }
+
+/// What a source has and does not use is in nobody's way.
+#[test]
+fn macros_and_names_that_a_kernel_does_not_use_are_free() {
+    let body = "kernel void f(global float *a, int n) { int i = get_global_id(0); if (i < n) a[i] *= 2.0f; }\n";
+    let what = |before: &str, body: &str| {
+        Source::read(&format!("{before}\n{body}"), "").map(|source| what(&source, "f")).map_err(|why| why.to_string())
+    };
+    let macros = [
+        ("#define M __attribute__((reqd_work_group_size(8, 1, 1)))", body.replace("kernel", "kernel M")),
+        ("#define M(i) if (i > 4) { return; }", body.replace("if", "M(i) if")),
+        ("#define M(a) a ## f", body.replace("2.0f", "M(2.0)")),
+        ("#define M local float *", body.replace("int i", "M m; int i")),
+        ("#define R(a) a ## f\n#define M R(2.0)", body.replace("2.0f", "M")),
+        // It may drop the braces that it is given.
+        ("#define M(a) a\nfloat g(float4 v) { return v.x; }", body.replace("2.0f", "M(g((float4){1, 2, 3, 4}))")),
+    ];
+    for (before, used) in macros {
+        assert_eq!(what(before, body).as_deref(), Ok("yes"), "{before}");
+        assert!(what(before, &used).is_err(), "{before}\n{used}");
+    }
+    assert_eq!(
+        what("float g(float4 v) { return v.x; }\n#define M(a) a", &body.replace("2.0f", "g((float4){1, 2, 3, 4})"))
+            .as_deref(),
+        Ok("yes")
+    );
+    for free in [
+        "void g(local float *a, int i);",
+        "void g(local float *a, int i);\nvoid g(local float *b, int n) { b[n] = 1; }",
+    ] {
+        assert_eq!(what(free, body).as_deref(), Ok("yes"), "{free}");
+    }
+    let calls = body.replace("a[i] *= 2.0f;", "{ local float b[4]; g(b, i); a[i] = b[0]; }");
+    let group = what("void g(local float *a, int i);\nvoid g(local float *b, int n) { b[n] = 1; }", &calls);
+    assert_ne!(group.as_deref(), Ok("yes"));
+    // Types and variables hide memory, too.
+    assert_ne!(what("typedef local float *m;", &body.replace("int i", "m p; int i")).as_deref(), Ok("yes"));
+}

@@ -115,7 +115,10 @@ fn what_would_mean_something_else_at_the_end_is_refused_with_the_reason() {
         (with("", "float exp(float x) { return 1; }"), later("exp")),
         (with("float exp(float x);", "float exp(float x) { return 1; }"), Ok(())),
         (
-            with("float __attribute__((overloadable)) exp(int x);", "float __attribute__((overloadable)) exp(float x) {}"),
+            with(
+                "float __attribute__((overloadable)) exp(int x);",
+                "float __attribute__((overloadable)) exp(float x) {}",
+            ),
             later("exp"),
         ),
         (with("float exp(int x);", "float exp(float x) __attribute__((overloadable));"), later("exp")),

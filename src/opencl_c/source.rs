@@ -8,6 +8,7 @@ mod joining;
 mod kernel;
 mod later;
 mod local;
+mod macros;
 mod threes;
 mod types;
 mod wraps;
@@ -19,7 +20,7 @@ pub(crate) use joining::Joining;
 pub(crate) use kernel::{Helpers, KernelText, NotItem, ParamKind, ParamText};
 pub(crate) use local::LocalText;
 
-use self::helpers::{Functions, bare, text_of};
+use self::helpers::{Functions, text_of};
 use self::later::Places;
 use self::threes::Threes;
 use self::types::Pointers;
@@ -27,7 +28,7 @@ use self::types::Pointers;
 use super::options::Options;
 use super::tokens::{NotSplit, Token, TokenKind, closing, plain_directive, split};
 use super::unreadable::Unreadable;
-use super::words::{BUILDS, DECLARING, LOCAL, QUALIFIERS, check_word, divides, is_keyword, is_type, is_word, waits};
+use super::words::{BUILDS, LOCAL, QUALIFIERS, divides, is_keyword, is_type, is_word, waits};
 
 /// What a source has.
 #[derive(Clone, Debug, Default)]
@@ -100,13 +101,13 @@ impl Source {
             NotSplit::Odd => Unreadable::Odd,
             NotSplit::Open => Unreadable::Unbalanced,
         })?;
-        let (macros, undefined) = (BTreeMap::new(), BTreeMap::new());
+        let (macros, undefined, unread) = Default::default();
         let (found, places, functions) = Default::default();
         let options = Options::read(options)?;
         // From OpenCL C 2.0 on, addresses may be of any memory.
         let is_generic =
             options.others.iter().any(|option| ["-cl-std=CL2", "-cl-std=CL3"].iter().any(|of| option.starts_with(of)));
-        let mut reader = Reader { text, macros, undefined, found, places, functions, is_generic };
+        let mut reader = Reader { text, macros, undefined, unread, found, places, functions, is_generic };
         options.macros.iter().try_for_each(|(name, body)| reader.define(name, body, None))?;
         reader.directives(&tokens)?;
         for (name, of) in &reader.macros {
@@ -162,6 +163,8 @@ struct Reader<'a> {
     macros: BTreeMap<String, Macro>,
     /// Macros that the source takes back, and where it does so last.
     undefined: BTreeMap<String, usize>,
+    /// Macros that are not read, and why. None of them is used.
+    unread: BTreeMap<String, Unreadable>,
     found: Source,
     places: Places,
     functions: Functions<'a>,
@@ -172,76 +175,6 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn word(&self, token: &Token) -> Option<&'a str> {
         (token.kind == TokenKind::Word).then(|| &self.text[token.at.clone()])
-    }
-
-    /// Reads a macro: `NAME body` or `NAME(parameters) body`.
-    fn define(&mut self, name: &str, body: &str, at: Option<usize>) -> Result<(), Unreadable> {
-        let (name, params) = name.split_once('(').map_or((name, None), |(name, params)| (name, Some(params)));
-        let takes_arguments = params.is_some();
-        let has_params = params.is_some_and(|params| params.contains(is_word) || params.contains('.'));
-        check_word(name)?;
-        if is_keyword(name) {
-            return Err(Unreadable::Keyword(name.to_owned()));
-        }
-        if body.contains("##") || body.contains("%:") {
-            return Err(Unreadable::Joins(name.to_owned()));
-        }
-        // A number sign makes a text of an argument.
-        let pieces = split(&body.replace('#', " ")).map_err(|_| Unreadable::Macro(name.to_owned()))?;
-        let in_text = |at| pieces.iter().any(|token| token.kind == TokenKind::Text && token.at.contains(&at));
-        if body.match_indices('#').any(|(at, _)| !in_text(at)) {
-            self.found.quoting.insert(name.to_owned());
-        }
-        let piece = |token: &Token| match token.kind {
-            TokenKind::Word => Piece::Word(body[token.at.clone()].to_owned()),
-            TokenKind::Mark(mark) => Piece::Mark(mark),
-            TokenKind::Number | TokenKind::Text => Piece::Other,
-            TokenKind::Directive => Piece::Mark(b'#'),
-        };
-        let body: Vec<Piece> = pieces.iter().map(piece).collect();
-        self.functions.bare.entry(name.to_owned()).or_default().extend(bare(&body));
-        self.note_calls_of_macro(name, &body, takes_arguments);
-        // Expressions and types, but nothing that declares something or changes what is inside of what, and no part of an attribute.
-        let mut open = Vec::new();
-        if body.first() == Some(&Piece::Mark(b'[')) {
-            return Err(Unreadable::Macro(name.to_owned()));
-        }
-        for piece in &body {
-            let fits = match piece {
-                Piece::Mark(b'(') => {
-                    open.push(b')');
-                    true
-                }
-                Piece::Mark(b'[') => {
-                    open.push(b']');
-                    true
-                }
-                Piece::Mark(mark @ (b')' | b']')) => open.pop() == Some(*mark),
-                Piece::Mark(mark) => !matches!(mark, b'{' | b'}' | b';' | b'#'),
-                Piece::Word(word) => !DECLARING.contains(&word.as_str()),
-                Piece::Other => true,
-            };
-            if !fits {
-                return Err(Unreadable::Macro(name.to_owned()));
-            }
-        }
-        if !open.is_empty() {
-            return Err(Unreadable::Macro(name.to_owned()));
-        }
-        for piece in &body {
-            if let Piece::Word(word) = piece {
-                check_word(word)?;
-            }
-        }
-        // What it was before counts too.
-        let new = Macro { takes_arguments, has_params, may_be_empty: false, body: Vec::new(), last: None };
-        let known = self.macros.entry(name.to_owned()).or_insert(new);
-        known.takes_arguments |= takes_arguments;
-        known.has_params |= has_params;
-        known.may_be_empty |= body.is_empty();
-        known.body.extend(body);
-        known.last = at.or(known.last);
-        Ok(())
     }
 
     /// Reads all lines of the preprocessor, wherever they are.
@@ -302,9 +235,7 @@ impl<'a> Reader<'a> {
         if !conditions.is_empty() {
             return Err(Unreadable::ConditionalBraces);
         }
-        // A macro may drop some of its arguments, and the braces in them.
-        let takes = self.macros.iter().find(|(_, of)| of.takes_arguments).filter(|_| has_braces_inside);
-        takes.map_or(Ok(()), |(name, _)| Err(Unreadable::Macro(name.clone())))
+        self.check_macros(tokens, has_braces_inside)
     }
 
     /// Reads the declarations at program scope.
@@ -341,7 +272,9 @@ impl<'a> Reader<'a> {
                     if shape.is_typedef {
                         self.functions.types.extend(&shape.words);
                     }
-                    self.mark_names(&tokens[begin..at], shape.is_typedef);
+                    // The names of a prototype's parameters are its own.
+                    let own = shape.name.filter(|_| shape.params.is_some() && !shape.is_typedef);
+                    self.mark_names(&tokens[begin..at], shape.is_typedef, own);
                     self.note_structs(&shape);
                     return Ok(at + 1);
                 }
@@ -406,11 +339,11 @@ impl<'a> Reader<'a> {
     }
 
     /// The names in a declaration that has local memory, such as that of a type, stand for local memory. Constants may hide where or
-    /// when they are compiled, and types that they are constants.
-    fn mark_names(&mut self, tokens: &[Token], is_typedef: bool) {
+    /// when they are compiled, and types that they are constants. `only`: the one name that it gives.
+    fn mark_names(&mut self, tokens: &[Token], is_typedef: bool, only: Option<&str>) {
         let (mut seen, mut open) = (BTreeSet::new(), Vec::new());
         open.extend(tokens.iter().filter_map(|token| self.word(token)).map(str::to_owned));
-        let own: Vec<String> = open.clone();
+        let own: Vec<String> = only.map_or_else(|| open.clone(), |name| vec![name.to_owned()]);
         while let Some(word) = open.pop() {
             if seen.insert(word.clone()) {
                 open.extend(self.pieces(&word).map(str::to_owned));
