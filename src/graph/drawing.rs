@@ -116,7 +116,8 @@ pub(crate) fn to_dot(picture: &Picture, frames: &[Frame]) -> String {
             let _ = writeln!(text, "    subgraph cluster_{at} {{\n    label=\"{title}\"");
             ends.push(frame.boxes.end);
         }
-        let mut lines = vec![format!("{} {}", one.number, one.title)];
+        // A fused kernel has no number.
+        let mut lines = vec![format!("{} {}", one.number, one.title).trim_start().to_owned()];
         lines.extend(one.lines.iter().chain((!one.part.is_empty()).then_some(&one.part)).cloned());
         lines.extend(drawing::time_line(one, picture.total));
         let line = format!("    {number} [label=\"{}\"]\n", dot_label(&lines));
