@@ -11,7 +11,7 @@ use clgraph::{
 use common::Bench;
 
 const LONG: Duration = Duration::from_secs(120);
-const LEN: usize = 96;
+const LEN: usize = 192;
 
 /// Kernels that ask for their ids in each way, call functions, return early, and take structs and vectors.
 const SOURCE: &str = "
@@ -74,7 +74,7 @@ impl Field {
         let [scale, blend, place, groups, shift] = &self.kernels;
         // SAFETY: of all: work-items write their own elements, inside the buffers.
         unsafe {
-            match which % 7 {
+            match which % 8 {
                 0 => graph.kernel(scale).read_write(a).arg(by).range(LEN).add(),
                 1 => {
                     let pair = Pair { by: 0.25, more: [3, number as i32] };
@@ -84,6 +84,7 @@ impl Field {
                 3 => graph.kernel(place).read_write(c).range([8, 3]).offset([5, 7]).add(),
                 4 => graph.kernel(groups).read_write(a).range([8, 12]).work_group([4, 3]).add(),
                 5 => graph.kernel(groups).read_write(b).range(24).offset(3).work_group(8).add(),
+                6 => graph.kernel(place).read_write(a).range([64, 3]).offset([5, 7]).add(),
                 _ => graph.kernel(shift).read(c).write(a).arg(LEN as u32).range(LEN).add(),
             }
         }
@@ -145,7 +146,7 @@ fn launches_in_no_order_that_repeats_are_the_same() {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let mut rng = fastrand::Rng::with_seed(seed);
-    (0..300).for_each(|_| _ = field.add(&graph, rng.usize(..7), rng.u32(..5)));
+    (0..300).for_each(|_| _ = field.add(&graph, rng.usize(..8), rng.u32(..5)));
     let report = field.compare(&graph, Path::Auto);
     assert_eq!(report.fused.iter().map(|of| of.nodes.len()).sum::<usize>(), 300, "{report}");
     let ends: Vec<Option<WhyApart>> = report.fused.iter().map(|of| of.ends).collect();

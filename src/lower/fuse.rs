@@ -153,7 +153,7 @@ pub(crate) struct Fused {
 pub(crate) struct Limits {
     /// Bytes of arguments. Where it would have many, values are in a table.
     pub(crate) bytes: usize,
-    /// Launches that each work-item does on its own. All are inlined.
+    /// Launches that each work-item does on its own. All are inlined, so compilers take longer for more.
     pub(crate) each_item: usize,
 }
 

@@ -3,6 +3,8 @@
 //! A source may define one more function of such a name, whose parameters are others: most compilers choose by the arguments of a call. A
 //! macro of the name would stand for all of them.
 
+use super::words::is_type;
+
 /// How the names of families begin, and those of what vendors add.
 const FAMILIES: [&str; 32] = [
     "_",
@@ -57,30 +59,39 @@ pub(super) fn is_builtin(name: &str) -> bool {
     FAMILIES.iter().any(|begin| name.starts_with(begin)) || NAMES.split(' ').any(|known| known == name)
 }
 
-/// How the names of families begin whose functions are known.
-const KNOWN_FAMILIES: [&str; 19] = [
-    "as_",
+/// How the names of families begin whose functions are known. Those that wait, or that depend on an order, are told by their names elsewhere.
+const KNOWN_FAMILIES: [&str; 16] = [
     "async_work_group_",
     "atom_",
     "atomic_",
-    "bitfield_",
-    "convert_",
-    "dot_",
+    "bitfield_extract_",
+    "dot_4x8packed_",
+    "dot_acc_sat_4x8packed_",
     "get_enqueued_",
     "get_image_",
-    "get_num_",
     "get_sub_group_",
-    "half_",
-    "native_",
     "read_image",
     "sub_group_",
     "vload",
     "vstore",
     "work_group_",
     "write_image",
+    "wait_group_",
 ];
+
+/// What comes behind `half_` and `native_`.
+const OF_LESS_PRECISION: &str = "cos divide exp exp2 exp10 log log2 log10 powr recip rsqrt sin sqrt tan";
 
 /// Whether it is known what a function of this name does, in OpenCL C 3.0 and the extensions of Khronos's that tell it by the name.
 pub(super) fn is_known(name: &str) -> bool {
-    KNOWN_FAMILIES.iter().any(|begin| name.starts_with(begin)) || NAMES.split(' ').any(|known| known == name)
+    let is_of_queues = ["event", "queue", "reserve", "commit"].iter().any(|part| name.contains(part));
+    if NAMES.split(' ').any(|known| known == name) {
+        return !is_of_queues;
+    }
+    let to_type = name.strip_prefix("as_").or_else(|| name.strip_prefix("convert_")?.split('_').next());
+    let less = name.strip_prefix("half_").or_else(|| name.strip_prefix("native_"));
+    KNOWN_FAMILIES.iter().any(|begin| name.starts_with(begin))
+        || ["bitfield_insert", "get_num_groups", "get_num_sub_groups", "get_max_sub_group_size"].contains(&name)
+        || to_type.is_some_and(is_type)
+        || less.is_some_and(|less| OF_LESS_PRECISION.split(' ').any(|known| known == less))
 }

@@ -13,6 +13,8 @@
 //! }
 //! ```
 //!
+//! `clgraph_fuse_id` is `uint`, or `int` where the compiler makes vectors of work-items ([`Dialect::joins_items`]).
+//!
 //! Launches that come again and again are a loop (`fused/rolled.rs`). Arguments that differ from turn to turn are in tables, which one
 //! work-item has in private memory, and a work-group in local memory:
 //!
@@ -302,7 +304,7 @@ pub(crate) fn fused(units: &[Unit<'_>], dialect: Dialect, kernels: &[FusedKernel
     }
     let (mut functions, types): (Functions<'_>, _) = (BTreeMap::new(), Types::of(kernels));
     let id = if dialect.joins_items { "int" } else { "uint" };
-    let mut all = format!("{OWN}#define clgraph_fuse_id {id}\n#define clgraph_fuse_beyond {}\n", dialect.size_beyond);
+    let mut all = format!("{OWN}typedef {id} clgraph_fuse_id;\n#define clgraph_fuse_beyond {}\n", dialect.size_beyond);
     for (number, unit) in units.iter().enumerate() {
         unit::begin(&mut all, units, number);
         types.write(&mut all, number);

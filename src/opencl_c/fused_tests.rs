@@ -152,7 +152,7 @@ fn what_would_mean_something_else_at_the_end_is_refused_with_the_reason() {
         (format!("#define S \"#\"\n{}", of("a[0] = sizeof(S);")), Ok(())),
         // What only kernels may have.
         (of("constant float t[2] = {1, 2}; a[0] = t[n];"), constant("constant")),
-        (of("float __constant exp = 1; a[0] = exp;"), constant("__constant")),
+        (of("float __constant t = 1; a[0] = t;"), constant("__constant")),
         (of("constant float *p = 0, q = 1; a[0] = q;"), constant("constant")),
         (of("constant float *constant p = 0; a[0] = *p;"), constant("constant")),
         (format!("typedef constant float cf;\n{}", of("cf t[1] = {1}; a[0] = t[0];")), constant("cf")),
@@ -160,7 +160,7 @@ fn what_would_mean_something_else_at_the_end_is_refused_with_the_reason() {
         (
             format!(
                 "constant float t[2] = {{1, 2}};\n{}",
-                of("constant float *p = exp; a[0] = ((constant float *)p)[n];")
+                of("constant float *p = t; a[0] = ((constant float *)p)[n];")
             ),
             Ok(()),
         ),

@@ -15,7 +15,7 @@ enum Told {
 }
 
 /// What comes before the source, a statement in the kernel, and what that is.
-const HAZARDS: [(&str, &str, Told); 37] = [
+const HAZARDS: [(&str, &str, Told); 43] = [
     ("", "barrier(CLK_LOCAL_MEM_FENCE);", Told::Waits),
     ("", "work_group_barrier(CLK_GLOBAL_MEM_FENCE);", Told::Waits),
     ("", "bar\\\nrier(1);", Told::Waits),
@@ -51,6 +51,12 @@ const HAZARDS: [(&str, &str, Told); 37] = [
     ("#define Q(a) a\n", "Q(simd_any)(1);", Told::Order),
     ("#define Q(a) a(1)\n", "Q(simd_any);", Told::Order),
     ("#define Q(a) ((simd_any))\n", "Q(1)(1);", Told::Order),
+    ("#define Q(step) step(1)\n", "Q(simd_any);", Told::Order),
+    ("#define Q\n", "simd_any Q (1);", Told::Order),
+    ("#define R(a) simd_any\n#define Q R\n", "Q(1)(1);", Told::Order),
+    ("", "int q =\n#ifdef Q\nsimd_any\n#else\nsin\n#endif\n(1);", Told::Order),
+    ("float convert_all(float x);\n", "convert_all(1.0f);", Told::Order),
+    ("", "simd_any\n#ifdef Q\n(1)\n#else\n(2)\n#endif\n;", Told::Order),
     ("", "int q = get_local_id(0);", Told::Groups),
     ("#define Q get_group_id\n", "int q = Q(0);", Told::Groups),
     ("size_t q(void) { return get_num_groups(0); }\n", "q();", Told::Groups),

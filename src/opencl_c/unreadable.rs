@@ -17,11 +17,11 @@ pub(crate) enum Unreadable {
     Option(String),
     /// Braces depend on a condition of the preprocessor.
     ConditionalBraces,
-    /// A macro joins tokens.
+    /// A macro that the source uses joins tokens.
     Joins(String),
     /// A macro has the name of a keyword, or something has a name of clgraph's.
     Keyword(String),
-    /// A macro may declare something, or change what is inside of what.
+    /// A macro that the source uses may declare something, or change what is inside of what.
     Macro(String),
     /// There is a variable at program scope, or a static one.
     Variable(String),
@@ -52,9 +52,9 @@ impl fmt::Display for Unreadable {
             Self::Pragma(name) => write!(f, "clgraph does not know its pragma `{name}`"),
             Self::Option(option) => write!(f, "clgraph does not know its build option `{option}`"),
             Self::ConditionalBraces => f.write_str("its braces depend on a condition of the preprocessor"),
-            Self::Joins(name) => write!(f, "macro `{name}` joins tokens"),
+            Self::Joins(name) => write!(f, "macro `{name}`, which it uses, joins tokens"),
             Self::Keyword(name) => write!(f, "`{name}` means something of its own in OpenCL C, in an attribute, or in clgraph"),
-            Self::Macro(name) => write!(f, "macro `{name}` may be more than an expression"),
+            Self::Macro(name) => write!(f, "macro `{name}`, which it uses, may be more than an expression"),
             Self::Variable(name) => write!(f, "it has the variable `{name}`, which would exist twice"),
             Self::Enqueues => f.write_str("its kernels enqueue kernels"),
             Self::Attributes(name) => write!(f, "kernel `{name}` is declared with attributes before it is defined"),

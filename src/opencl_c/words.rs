@@ -3,7 +3,7 @@
 use super::unreadable::Unreadable;
 
 /// Words that have to mean what they mean in OpenCL C, because kernels are declared or guarded by them.
-const KEYWORDS: [&str; 41] = [
+const KEYWORDS: [&str; 43] = [
     "kernel",
     "__kernel",
     "global",
@@ -27,11 +27,13 @@ const KEYWORDS: [&str; 41] = [
     "enum",
     "extern",
     "uchar",
+    "int",
     "uint",
     "ulong",
     "ulong16",
     "uint4",
     "size_t",
+    "sizeof",
     "__attribute__",
     "restrict",
     "sampler_t",
@@ -280,7 +282,7 @@ pub(super) fn is_component(word: &str) -> bool {
 
 /// Whether a word is the name of a type of OpenCL C, with or without a number of components.
 pub(super) fn is_type(word: &str) -> bool {
-    const TYPES: [&str; 19] = [
+    const TYPES: [&str; 20] = [
         "void",
         "bool",
         "_Bool",
@@ -300,6 +302,7 @@ pub(super) fn is_type(word: &str) -> bool {
         "unsigned",
         "ptrdiff_t",
         "intptr_t",
+        "uintptr_t",
     ];
     let name = word.trim_end_matches(|c: char| c.is_ascii_digit());
     TYPES.contains(&name) && ["", "2", "3", "4", "8", "16"].contains(&&word[name.len()..])

@@ -119,7 +119,7 @@ pub enum WhyNotFused {
         /// How many.
         items: u64,
     },
-    /// Its range does not fit into 32 bits.
+    /// Its range ends beyond 31 bits, or a size does.
     Range,
     /// The kernel asks how its range is divided into work-groups, and the driver may divide it; or the range is no multiple of its
     /// work-group.
@@ -187,7 +187,7 @@ impl fmt::Display for WhyNotFused {
             Self::Checked => f.write_str("CLGRAPH_CHECK_ELEMENTWISE has its promises checked"),
             Self::InLoop => f.write_str("it is in the body of a loop with a condition, whose turns no kernel can do"),
             Self::Size { items } => write!(f, "{items} work-items are too many, or none"),
-            Self::Range => f.write_str("its range has an offset or a size beyond 32 bits"),
+            Self::Range => f.write_str("its range ends beyond 31 bits"),
             Self::Divided { kernel } => {
                 write!(f, "kernel `{kernel}` depends on work-groups, and its range has no local size that divides it")
             }

@@ -1,7 +1,7 @@
 size_t clgraph_fuse_pick(uint clgraph_fuse_d, size_t clgraph_fuse_0, size_t clgraph_fuse_1, size_t clgraph_fuse_2, size_t clgraph_fuse_3) {
     return clgraph_fuse_d == 0 ? clgraph_fuse_0 : clgraph_fuse_d == 1 ? clgraph_fuse_1 : clgraph_fuse_d == 2 ? clgraph_fuse_2 : clgraph_fuse_3;
 }
-#define clgraph_fuse_id int
+typedef int clgraph_fuse_id;
 #define clgraph_fuse_beyond 1
 #line 1
 typedef struct { int x; } pair;
@@ -36,35 +36,35 @@ void clgraph_fuse_item_g(global int * t, const clgraph_fuse_id clgraph_fuse_x, c
 void clgraph_fuse_turn1_f(global const int * s , global int * t , const pair by, const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2) {
     const uint clgraph_fuse_items = clgraph_fuse_n0, clgraph_fuse_group = (uint)get_local_size(0);
     const uint clgraph_fuse_turns = clgraph_fuse_items / clgraph_fuse_group;
-    const int clgraph_fuse_v = (int)get_local_id(0);
+    const clgraph_fuse_id clgraph_fuse_v = (clgraph_fuse_id)get_local_id(0);
     for (uint clgraph_fuse_i = 0; clgraph_fuse_i < clgraph_fuse_turns; ++clgraph_fuse_i)
-        clgraph_fuse_item_f(s, t, by, (int)clgraph_fuse_o0 + (int)clgraph_fuse_i * (int)clgraph_fuse_group + clgraph_fuse_v, 0, 0, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
+        clgraph_fuse_item_f(s, t, by, (clgraph_fuse_id)clgraph_fuse_o0 + (clgraph_fuse_id)clgraph_fuse_i * (clgraph_fuse_id)clgraph_fuse_group + clgraph_fuse_v, 0, 0, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
     if (clgraph_fuse_turns * clgraph_fuse_group + (uint)clgraph_fuse_v < clgraph_fuse_items)
-        clgraph_fuse_item_f(s, t, by, (int)clgraph_fuse_o0 + (int)clgraph_fuse_turns * (int)clgraph_fuse_group + clgraph_fuse_v, 0, 0, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
+        clgraph_fuse_item_f(s, t, by, (clgraph_fuse_id)clgraph_fuse_o0 + (clgraph_fuse_id)clgraph_fuse_turns * (clgraph_fuse_id)clgraph_fuse_group + clgraph_fuse_v, 0, 0, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
 }
 __attribute__((noinline)) void clgraph_fuse_run3_g(global int * t, const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2) {
     const uint clgraph_fuse_items = clgraph_fuse_n0 * clgraph_fuse_n1 * clgraph_fuse_n2, clgraph_fuse_group = (uint)get_local_size(0);
     const uint clgraph_fuse_turns = clgraph_fuse_items / clgraph_fuse_group;
-    const int clgraph_fuse_v = (int)get_local_id(0);
+    const clgraph_fuse_id clgraph_fuse_v = (clgraph_fuse_id)get_local_id(0);
     if (clgraph_fuse_n0 % clgraph_fuse_group == 0) {
         for (uint clgraph_fuse_i = 0; clgraph_fuse_i < clgraph_fuse_turns; ++clgraph_fuse_i)
-            clgraph_fuse_item_g(t, (int)clgraph_fuse_o0 + (int)(clgraph_fuse_i * clgraph_fuse_group % clgraph_fuse_n0) + clgraph_fuse_v, (int)clgraph_fuse_o1 + (int)(clgraph_fuse_i * clgraph_fuse_group / clgraph_fuse_n0 % clgraph_fuse_n1), (int)clgraph_fuse_o2 + (int)(clgraph_fuse_i * clgraph_fuse_group / (clgraph_fuse_n0 * clgraph_fuse_n1)), clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
+            clgraph_fuse_item_g(t, (clgraph_fuse_id)clgraph_fuse_o0 + (clgraph_fuse_id)(clgraph_fuse_i * clgraph_fuse_group % clgraph_fuse_n0) + clgraph_fuse_v, (clgraph_fuse_id)clgraph_fuse_o1 + (clgraph_fuse_id)(clgraph_fuse_i * clgraph_fuse_group / clgraph_fuse_n0 % clgraph_fuse_n1), (clgraph_fuse_id)clgraph_fuse_o2 + (clgraph_fuse_id)(clgraph_fuse_i * clgraph_fuse_group / (clgraph_fuse_n0 * clgraph_fuse_n1)), clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
         return;
     }
     for (uint clgraph_fuse_i = 0; clgraph_fuse_i < clgraph_fuse_items; clgraph_fuse_i += clgraph_fuse_group) {
         const uint clgraph_fuse_at = clgraph_fuse_i + (uint)clgraph_fuse_v;
         if (clgraph_fuse_at < clgraph_fuse_items)
-            clgraph_fuse_item_g(t, (int)clgraph_fuse_o0 + (int)(clgraph_fuse_at % clgraph_fuse_n0), (int)clgraph_fuse_o1 + (int)(clgraph_fuse_at / clgraph_fuse_n0 % clgraph_fuse_n1), (int)clgraph_fuse_o2 + (int)(clgraph_fuse_at / (clgraph_fuse_n0 * clgraph_fuse_n1)), clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
+            clgraph_fuse_item_g(t, (clgraph_fuse_id)clgraph_fuse_o0 + (clgraph_fuse_id)(clgraph_fuse_at % clgraph_fuse_n0), (clgraph_fuse_id)clgraph_fuse_o1 + (clgraph_fuse_id)(clgraph_fuse_at / clgraph_fuse_n0 % clgraph_fuse_n1), (clgraph_fuse_id)clgraph_fuse_o2 + (clgraph_fuse_id)(clgraph_fuse_at / (clgraph_fuse_n0 * clgraph_fuse_n1)), clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
     }
 }
 void clgraph_fuse_turn1_g(global int * t, const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2) {
     const uint clgraph_fuse_items = clgraph_fuse_n0, clgraph_fuse_group = (uint)get_local_size(0);
     const uint clgraph_fuse_turns = clgraph_fuse_items / clgraph_fuse_group;
-    const int clgraph_fuse_v = (int)get_local_id(0);
+    const clgraph_fuse_id clgraph_fuse_v = (clgraph_fuse_id)get_local_id(0);
     for (uint clgraph_fuse_i = 0; clgraph_fuse_i < clgraph_fuse_turns; ++clgraph_fuse_i)
-        clgraph_fuse_item_g(t, (int)clgraph_fuse_o0 + (int)clgraph_fuse_i * (int)clgraph_fuse_group + clgraph_fuse_v, 0, 0, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
+        clgraph_fuse_item_g(t, (clgraph_fuse_id)clgraph_fuse_o0 + (clgraph_fuse_id)clgraph_fuse_i * (clgraph_fuse_id)clgraph_fuse_group + clgraph_fuse_v, 0, 0, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
     if (clgraph_fuse_turns * clgraph_fuse_group + (uint)clgraph_fuse_v < clgraph_fuse_items)
-        clgraph_fuse_item_g(t, (int)clgraph_fuse_o0 + (int)clgraph_fuse_turns * (int)clgraph_fuse_group + clgraph_fuse_v, 0, 0, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
+        clgraph_fuse_item_g(t, (clgraph_fuse_id)clgraph_fuse_o0 + (clgraph_fuse_id)clgraph_fuse_turns * (clgraph_fuse_id)clgraph_fuse_group + clgraph_fuse_v, 0, 0, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
 }
 kernel void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, global void *clgraph_fuse_a2, global void *clgraph_fuse_a3, global void *clgraph_fuse_a4, global void *clgraph_fuse_a5, clgraph_fuse_type0 clgraph_fuse_a6, clgraph_fuse_type0 clgraph_fuse_a7, clgraph_fuse_type0 clgraph_fuse_a8, clgraph_fuse_type0 clgraph_fuse_a9, clgraph_fuse_type0 clgraph_fuse_a10, const uint clgraph_fuse_a11, const uint clgraph_fuse_a12, const uint clgraph_fuse_go) {
     if (clgraph_fuse_go == 0) return;

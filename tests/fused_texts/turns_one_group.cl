@@ -1,7 +1,7 @@
 size_t clgraph_fuse_pick(uint clgraph_fuse_d, size_t clgraph_fuse_0, size_t clgraph_fuse_1, size_t clgraph_fuse_2, size_t clgraph_fuse_3) {
     return clgraph_fuse_d == 0 ? clgraph_fuse_0 : clgraph_fuse_d == 1 ? clgraph_fuse_1 : clgraph_fuse_d == 2 ? clgraph_fuse_2 : clgraph_fuse_3;
 }
-#define clgraph_fuse_id uint
+typedef uint clgraph_fuse_id;
 #define clgraph_fuse_beyond 0
 #line 1
 kernel void add(global float *to, float by) {

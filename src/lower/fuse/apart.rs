@@ -28,7 +28,7 @@ pub enum WhyApart {
     Hosts,
     /// The driver does not let a kernel have so many bytes of arguments.
     Arguments,
-    /// A kernel of which each work-item does its part on its own has at most 256 launches on GPUs, and 64 on other devices.
+    /// There are too many launches for one kernel of which each work-item does its part on its own.
     Many,
     /// A kernel of all would be too long for the driver's compiler: it calls a function for each launch that is no turn of a loop.
     Calls,

@@ -74,7 +74,7 @@ impl Open {
     ) -> Result<(), WhyApart> {
         let Fit { piece, each_item } = fit;
         self.group.fits(&group)?;
-        if piece.begins && !self.launches.is_empty() {
+        if piece.begins && each_item.is_none() && !self.launches.is_empty() {
             return Err(WhyApart::Calls);
         }
         if each_item.is_some() && self.launches.len() >= most.each_item {

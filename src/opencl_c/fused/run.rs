@@ -74,12 +74,12 @@ pub(super) fn write_run(
 }
 
 /// Writes the body of the function for a compiler that makes vectors of work-items. In the loop whose vectors are side by side, all do as many
-/// turns. In one dimension the others come behind it; in more, a turn is a part of a row, and if rows cannot be divided so, elements come one by
-/// one. Ids are signed, because then nothing wraps.
+/// turns. In one dimension the work-items that do not fill a turn come behind it; in more, a turn is a part of a row, and if rows cannot be
+/// divided so, elements come one by one. Ids are signed, because then nothing wraps.
 fn write_joined(all: &mut String, callee: &Callee, names: &str, is_line: bool) {
     let call = |ids: [&str; 3]| {
         let id = |(dim, id): (usize, &str)| {
-            if id == "0" { id.to_owned() } else { format!("(int)clgraph_fuse_o{dim} + {id}") }
+            if id == "0" { id.to_owned() } else { format!("(clgraph_fuse_id)clgraph_fuse_o{dim} + {id}") }
         };
         let ids: Vec<String> = ids.into_iter().enumerate().map(id).collect();
         format!("clgraph_fuse_item_{callee}({names}{}, {RANGE_NAMES});", ids.join(", "))
@@ -90,12 +90,12 @@ fn write_joined(all: &mut String, callee: &Callee, names: &str, is_line: bool) {
         all,
         "    const uint clgraph_fuse_items = {items}, clgraph_fuse_group = (uint)get_local_size(0);
     const uint clgraph_fuse_turns = clgraph_fuse_items / clgraph_fuse_group;
-    const int clgraph_fuse_v = (int)get_local_id(0);"
+    const clgraph_fuse_id clgraph_fuse_v = (clgraph_fuse_id)get_local_id(0);"
     );
     let turns = "for (uint clgraph_fuse_i = 0; clgraph_fuse_i < clgraph_fuse_turns; ++clgraph_fuse_i)";
     let _ = if is_line {
-        let in_turn = "(int)clgraph_fuse_i * (int)clgraph_fuse_group + clgraph_fuse_v";
-        let behind = "(int)clgraph_fuse_turns * (int)clgraph_fuse_group + clgraph_fuse_v";
+        let in_turn = "(clgraph_fuse_id)clgraph_fuse_i * (clgraph_fuse_id)clgraph_fuse_group + clgraph_fuse_v";
+        let behind = "(clgraph_fuse_id)clgraph_fuse_turns * (clgraph_fuse_id)clgraph_fuse_group + clgraph_fuse_v";
         writeln!(
             all,
             "    {turns}
@@ -108,14 +108,14 @@ fn write_joined(all: &mut String, callee: &Callee, names: &str, is_line: bool) {
         )
     } else {
         let of_row = call([
-            "(int)(clgraph_fuse_i * clgraph_fuse_group % clgraph_fuse_n0) + clgraph_fuse_v",
-            "(int)(clgraph_fuse_i * clgraph_fuse_group / clgraph_fuse_n0 % clgraph_fuse_n1)",
-            "(int)(clgraph_fuse_i * clgraph_fuse_group / (clgraph_fuse_n0 * clgraph_fuse_n1))",
+            "(clgraph_fuse_id)(clgraph_fuse_i * clgraph_fuse_group % clgraph_fuse_n0) + clgraph_fuse_v",
+            "(clgraph_fuse_id)(clgraph_fuse_i * clgraph_fuse_group / clgraph_fuse_n0 % clgraph_fuse_n1)",
+            "(clgraph_fuse_id)(clgraph_fuse_i * clgraph_fuse_group / (clgraph_fuse_n0 * clgraph_fuse_n1))",
         ]);
         let of_all = call([
-            "(int)(clgraph_fuse_at % clgraph_fuse_n0)",
-            "(int)(clgraph_fuse_at / clgraph_fuse_n0 % clgraph_fuse_n1)",
-            "(int)(clgraph_fuse_at / (clgraph_fuse_n0 * clgraph_fuse_n1))",
+            "(clgraph_fuse_id)(clgraph_fuse_at % clgraph_fuse_n0)",
+            "(clgraph_fuse_id)(clgraph_fuse_at / clgraph_fuse_n0 % clgraph_fuse_n1)",
+            "(clgraph_fuse_id)(clgraph_fuse_at / (clgraph_fuse_n0 * clgraph_fuse_n1))",
         ]);
         writeln!(
             all,

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use super::kernel::RESTRICT;
 use super::{Piece, Reader, Source};
 use crate::opencl_c::builtins::is_known;
 use crate::opencl_c::tokens::{Token, TokenKind};
-use crate::opencl_c::words::{ATTRIBUTES, HARMLESS, OF_CALLED, OF_STATEMENTS, is_keyword, is_type};
+use crate::opencl_c::words::{
+    ATTRIBUTES, HARMLESS, OF_CALLED, OF_STATEMENTS, QUALIFIERS, is_keyword, is_type, is_word,
+};
 
 /// Words before parentheses that call nothing.
 const OTHERS: [&str; 15] = [
@@ -35,22 +38,32 @@ impl Reader<'_> {
         let piece = |at: usize| match (&body[at].kind, self.word(&body[at])) {
             (_, Some(word)) if !self.has_member(body, at) => Piece::Word(word.to_owned()),
             (TokenKind::Mark(mark), _) => Piece::Mark(*mark),
+            // What comes next depends on a condition: it may call the word before.
+            (TokenKind::Directive, _) => Piece::Mark(b'#'),
             _ => Piece::Other,
         };
         let pieces: Vec<Piece> = (0..body.len()).map(piece).collect();
         self.found.calls.entry(name.to_owned()).or_default().extend(calls(&pieces));
     }
 
-    /// Notes what a macro calls, and the word at its end: if what the macro gives is called, that is.
-    pub(super) fn note_calls_of_macro(&mut self, name: &str, body: &[Piece], takes_arguments: bool) {
-        self.found.calls.entry(name.to_owned()).or_default().extend(calls(body));
+    /// Notes what a macro calls, and the word at its end: if what the macro gives is called, that is. `params` are the names of its arguments, if
+    /// it takes any: what they are is not known.
+    pub(super) fn note_calls_of_macro(&mut self, name: &str, body: &[Piece], params: Option<&str>) {
+        let names: BTreeSet<&str> = params.unwrap_or_default().split(|c: char| !is_word(c)).collect();
+        let known = |word: String| if names.contains(word.as_str()) { format!("{word} of {name}") } else { word };
+        let called: Vec<String> = calls(body).into_iter().map(known).collect();
+        self.found.calls.entry(name.to_owned()).or_default().extend(called);
         let mut inside = body;
         while let [Piece::Mark(b'('), within @ .., Piece::Mark(b')')] = inside {
             inside = within;
         }
+        if params.is_some() {
+            // It may be called, which says nothing of what it gives.
+            self.found.ends.entry(name.to_owned()).or_default();
+        }
         if let Some(Piece::Word(word)) = inside.last() {
-            let given = if takes_arguments { result_of(name) } else { name.to_owned() };
-            self.found.ends.entry(given).or_default().insert(word.clone());
+            let given = if params.is_some() { result_of(name) } else { name.to_owned() };
+            self.found.ends.entry(given).or_default().insert(known(word.clone()));
         }
     }
 }
@@ -64,12 +77,13 @@ fn result_of(name: &str) -> String {
 fn calls(pieces: &[Piece]) -> BTreeSet<String> {
     let word = |at: usize| if let Some(Piece::Word(word)) = pieces.get(at) { Some(word.as_str()) } else { None };
     let is_open = |at: usize| pieces.get(at) == Some(&Piece::Mark(b'('));
+    let may_open = |at: usize| is_open(at) || pieces.get(at) == Some(&Piece::Mark(b'#'));
     let mut all = BTreeSet::new();
     // Where parentheses are open.
     let mut open = Vec::new();
     for (at, piece) in pieces.iter().enumerate() {
         match piece {
-            Piece::Word(word) if is_open(at + 1) => _ = all.insert(word.clone()),
+            Piece::Word(word) if may_open(at + 1) => _ = all.insert(word.clone()),
             Piece::Mark(b'(') => open.push(at),
             Piece::Mark(b')') => {
                 let before = open.pop().and_then(|begin: usize| begin.checked_sub(1)).and_then(word);
@@ -93,17 +107,21 @@ impl Source {
             if !seen.insert(name) {
                 continue;
             }
-            if self.macros.contains(name) || name.ends_with(')') {
-                open.extend(self.ends.get(name).into_iter().flatten().map(String::as_str));
-            } else if !self.is_known_call(name) {
-                return Some(name);
+            // The result of what is no macro is never called.
+            let of_macro = self.macros.contains(name.trim_end_matches("()"));
+            match self.ends.get(name) {
+                Some(ends) if of_macro => open.extend(ends.iter().map(String::as_str)),
+                // It may be nothing: then the word before it is called.
+                None if of_macro => return Some(name),
+                _ if !name.ends_with(')') && !self.is_known_call(name) => return Some(name),
+                _ => {}
             }
         }
         None
     }
 
     fn is_known_call(&self, name: &str) -> bool {
-        let lists: [&[&str]; 5] = [&OTHERS, &ATTRIBUTES, &HARMLESS, &OF_CALLED, &OF_STATEMENTS];
+        let lists: [&[&str]; 7] = [&OTHERS, &ATTRIBUTES, &HARMLESS, &OF_CALLED, &OF_STATEMENTS, &QUALIFIERS, &RESTRICT];
         is_type(name)
             || is_keyword(name)
             || lists.iter().any(|list| list.contains(&name))

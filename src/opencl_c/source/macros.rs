@@ -47,7 +47,7 @@ impl Reader<'_> {
         };
         let body: Vec<Piece> = pieces.iter().map(piece).collect();
         self.functions.bare.entry(name.to_owned()).or_default().extend(bare(&body));
-        self.note_calls_of_macro(name, &body, takes_arguments);
+        self.note_calls_of_macro(name, &body, params);
         // Expressions and types, but nothing that declares something or changes what is inside of what, and no part of an attribute.
         let mut open = Vec::new();
         if body.first() == Some(&Piece::Mark(b'[')) {

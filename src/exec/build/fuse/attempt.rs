@@ -20,6 +20,9 @@ const MOST_EACH_ITEM: usize = 256;
 /// 3.1 to 7.1) as long for each launch as 64, and with 16 384 work-items as long.
 const MOST_EACH_ITEM_OF_CPUS: usize = 64;
 
+/// How often chains are cut that are too long, of which parts may be too long again.
+const MOST_CUTS: usize = 3;
+
 /// The chains of a graph and their kernels.
 pub(super) struct Attempt<'a> {
     pub(super) fusing: Fusing<'a>,
@@ -46,7 +49,10 @@ impl<'a> Attempt<'a> {
         let find =
             |fusing: &Fusing<'_>| lower::chains(&flat.tables.ir, most, keeps_order, |node| fusing.pieces.get(&node));
         let mut chains = find(&fusing);
-        if fusing.cut_long(&chains) {
+        for _ in 0..MOST_CUTS {
+            if !fusing.cut_long(&chains) {
+                break;
+            }
             chains = find(&fusing);
         }
         if fusing.leave_loops(&chains, &mut say) {

@@ -9,10 +9,14 @@ use crate::opencl_c::fused::{FusedKernel, calls};
 use crate::quirks;
 
 impl Fusing<'_> {
-    /// Notes before which launches chains are cut. Returns whether there are any.
+    /// Notes before which launches chains are cut. Returns whether there are any. A part may have other loops than the whole chain, and more
+    /// calls for it.
     pub(super) fn cut_long(&mut self, chains: &Chains) -> bool {
         let most = quirks::most_calls_in_fused_kernels(self.device.caps());
-        let may_be_long = |chain: &&Chain| !chain.each_item && chain.launches.len() > most;
+        // The body of a loop whose turns a kernel does stays whole: in parts, the host would decide its turns.
+        let may_be_long = |chain: &&Chain| {
+            !chain.each_item && chain.launches.len() > most && !self.turning.contains_key(&chain.flow())
+        };
         let long = chains.chains.iter().filter(may_be_long);
         let begins: FxHashSet<NodeId> = long.flat_map(|chain| self.parts_of_long(chains, chain, most)).collect();
         for node in &begins {
@@ -30,16 +34,16 @@ impl Fusing<'_> {
     }
 }
 
-/// Returns at which launches a kernel is cut, so that each part has at most so many calls. Lanes are cut after as many launches each: then the
+/// Returns at which launches a kernel is cut, so that each part has at most so many calls, and about as many as the others. Lanes are cut after as many launches each: then the
 /// numbers are those in the order of the graph.
 fn parts(kernel: &FusedKernel, most: usize) -> Vec<usize> {
     let calls = calls(kernel);
+    let all: usize = calls.iter().map(|(_, calls)| calls).sum();
+    let parts = all.div_ceil(most);
     if !kernel.lane_ends.is_empty() {
-        let all: usize = calls.iter().map(|(_, calls)| calls).sum();
-        let parts = all.div_ceil(most);
         return (1..parts).map(|part| part * kernel.launches.len() / parts).collect();
     }
-    let (mut begins, mut of_part) = (Vec::new(), 0);
+    let (mut begins, mut of_part, most) = (Vec::new(), 0, all.div_ceil(parts.max(1)));
     for (at, calls) in calls {
         if of_part > 0 && of_part + calls > most {
             begins.push(at);
