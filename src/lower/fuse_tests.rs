@@ -335,30 +335,6 @@ fn programs_and_arguments_divide() {
     );
 }
 
-/// A chain that is too long for one kernel is several.
-#[test]
-fn a_launch_that_begins_a_kernel_divides() {
-    let mut graph = Written::new(2);
-    let mut nodes = [graph.launch(0, 1, &[]), graph.launch(1, 1, &[])];
-    let mut all = nodes.to_vec();
-    for number in 2..6 {
-        nodes = [graph.launch(0, number, &nodes[..1]), graph.launch(1, number, &nodes[1..])];
-        all.extend(nodes);
-    }
-    // Two lanes, which have the launches of the graph by turns.
-    let chains = graph.chains(1024);
-    let [chain] = &chains.chains[..] else { panic!("{chains:?}") };
-    assert_eq!(chain.lane_ends, [5]);
-    let in_order: Vec<u32> = chains.in_order(chain).iter().map(|node| node.0).collect();
-    assert_eq!(in_order, all);
-    for begin in [4, 8] {
-        graph.pieces.get_mut(&NodeId(all[begin])).unwrap().begins = true;
-    }
-    let lanes = |of: &[u32]| -> Vec<u32> { (0..2).flat_map(|lane| of.iter().skip(lane).step_by(2).copied()).collect() };
-    assert_eq!(graph.launches(1024), [lanes(&all[..4]), lanes(&all[4..8]), lanes(&all[8..])]);
-    assert_eq!(graph.cuts(1024), [4, 8].map(|at| (all[at - 1], all[at], WhyApart::Calls)));
-}
-
 /// Rule Z8: memory that a compiler takes for constant in one launch is not written by another of its chain.
 #[test]
 fn constant_memory_divides() {
