@@ -30,12 +30,12 @@ impl Fusing<'_> {
         let units = self.programs.of_all(chain.launches.iter().copied());
         let kernel = self.kernel(chain, &units);
         let in_order = chains.in_order(chain);
-        parts(&kernel, most).into_iter().map(|at| in_order[at]).collect()
+        parts(&kernel, most).into_iter().filter_map(|at| in_order.get(at).copied()).collect()
     }
 }
 
-/// Returns at which launches a kernel is cut, so that each part has at most so many calls, and about as many as the others. Lanes are cut after as many launches each: then the
-/// numbers are those in the order of the graph.
+/// Returns at which launches a kernel is cut, so that each part has at most so many calls, and about as many as the others. One with lanes is
+/// cut after as many launches each time: then the numbers are those in the order of the graph.
 fn parts(kernel: &FusedKernel, most: usize) -> Vec<usize> {
     let calls = calls(kernel);
     let all: usize = calls.iter().map(|(_, calls)| calls).sum();
