@@ -263,10 +263,11 @@ pub(crate) fn makes_vectors_of_items(caps: &Caps) -> bool {
     driver(caps) == Driver::IntelCpu
 }
 
-/// How long compilers take grows faster than the number of calls in a fused kernel. PoCL on a CPU (7.1): 64 launches of five kernels take 0.6 s, 256 take 3, and 1 024 take 86. Intel's CPU runtime (2026.2): 0.4, 2.2 and more than 150. PoCL 3.1 and 6.0 take 1.1 to 1.5 s for
-/// 1 024, NVIDIA (580) 2.7 s for 2 048. On rusticl (Mesa 26.2) it is the kernel: it takes 1.9 us a launch for 512 of 64 work-items, and 5.2 for 2 048.
+/// How long compilers take grows faster than the number of calls in a fused kernel. PoCL on a CPU (7.1): 64 launches of five kernels take 0.6 s,
+/// 256 take 3, and 1 024 take 86. Intel's CPU runtime (2026.2): 0.4, 2.2 and more than 150. PoCL 3.1 and 6.0 take 1.1 to 1.5 s for 1 024, NVIDIA
+/// (580) 2.7 s for 2 048. On rusticl (Mesa 26.2) the kernel itself is slower: a launch of 64 work-items takes 1.9 us among 512, and 5.2 among 2 048.
 ///
-/// Returns how many calls of functions a fused kernel has at most.
+/// Returns about how many calls of functions a fused kernel has at most.
 pub(crate) fn most_calls_in_fused_kernels(caps: &Caps) -> usize {
     match driver(caps) {
         Driver::IntelCpu => 128,

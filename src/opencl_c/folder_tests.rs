@@ -27,7 +27,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the names of the kernels: a `void` comes before them, and a parenthesis behind.
-fn names(text: &str) -> Vec<String> {
+pub(super) fn names(text: &str) -> Vec<String> {
     let Ok(tokens) = split(text) else { return Vec::new() };
     let word =
         |at: usize| tokens.get(at).filter(|token| token.kind == TokenKind::Word).map(|token| &text[token.at.clone()]);

@@ -1,5 +1,6 @@
 //! What keeps a kernel from being fused is found wherever it stands in the kernel, and however it is written.
 
+use super::folder_tests::names;
 use super::source::{Effects, Source};
 use super::tokens::{TokenKind, split};
 
@@ -76,17 +77,9 @@ fn is_told(text: &str, kernel: &str, told: Told) -> bool {
 
 /// Kernels that each work-item does on its own, in a source.
 fn plain_kernels(text: &str) -> Vec<String> {
-    let words: Vec<&str> = split(text)
-        .unwrap()
-        .iter()
-        .filter(|token| token.kind == TokenKind::Word)
-        .map(|token| &text[token.at.clone()])
-        .collect();
-    let named = words.windows(3).filter(|three| ["kernel", "__kernel"].contains(&three[0]) && three[1] == "void");
-    let names = named.map(|three| three[2].to_owned());
-    names
-        .filter(|name| [Told::Waits, Told::Order, Told::Groups].iter().all(|told| !is_told(text, name, *told)))
-        .collect()
+    let is_plain =
+        |name: &String| [Told::Waits, Told::Order, Told::Groups].iter().all(|told| !is_told(text, name, *told));
+    names(text).into_iter().filter(is_plain).collect()
 }
 
 #[test]
