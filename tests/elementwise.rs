@@ -112,8 +112,14 @@ impl Field {
     }
 }
 
-fn forms(report: &Report) -> Vec<(usize, FusedForm)> {
-    report.fused.iter().map(|of| (of.nodes.len(), of.form)).collect()
+/// Whether work-items of a fused kernel, or work-groups, do not wait for others.
+fn is_promised(form: FusedForm) -> bool {
+    [FusedForm::EachItem, FusedForm::EachGroup].contains(&form)
+}
+
+/// The launches of each fused kernel, and whether its work-items do not wait for others.
+fn forms(report: &Report) -> Vec<(usize, bool)> {
+    report.fused.iter().map(|of| (of.nodes.len(), is_promised(of.form))).collect()
 }
 
 /// Rule Z4: chains over three buffers in one, two and three dimensions, with offsets and work-groups, on each path.
@@ -128,28 +134,67 @@ fn a_chain_of_many_work_items_is_one_launch_and_changes_the_same_bytes() {
             unsafe { node.add() }.unwrap();
         }
         let report = field.compare(&graph, path);
-        assert_eq!(forms(&report), [(12, FusedForm::EachItem)], "{report}");
-        assert!(report.to_string().contains("12 commands by each work-item on its own: nodes 0 to 11"), "{report}");
+        assert_eq!(forms(&report), [(12, true)], "{report}");
+        let how = report.fused[0].form.to_string();
+        assert!(report.to_string().contains(&format!("12 commands by {how}: nodes 0 to 11")), "{report}");
         assert_eq!(report.not_fused, []);
     }
     // Ranges without work-groups, which kernels that ask for them do not have.
     let graph = field.bench.graph();
-    for number in (0..21).filter(|number| number % 4 != 3) {
+    for number in (0..28).filter(|number| number % 4 != 3) {
         let node = field.node(&graph, number);
         let node = match number / 7 {
             0 => node.range(LEN - 5),
             1 => node.range([128, 190]).offset([5, 0]),
-            _ => node.range([24, 32, 31]).offset([0, 0, 9]),
+            2 => node.range([24, 32, 31]).offset([0, 0, 9]),
+            // Rows of more than one part.
+            _ => node.range([1_500, 15]).offset([0, 7]),
         };
         // SAFETY: as above.
         unsafe { node.add() }.unwrap();
     }
     let report = field.compare(&graph, Path::Auto);
-    assert_eq!(
-        forms(&report),
-        [(6, FusedForm::EachItem), (5, FusedForm::EachItem), (5, FusedForm::EachItem)],
-        "{report}"
-    );
+    assert_eq!(forms(&report), [(6, true), (5, true), (5, true), (5, true)], "{report}");
+}
+
+/// Rule Z4: on some drivers work-groups do launches on their own that compute more than a little, and then more of them in one kernel.
+#[test]
+fn work_items_do_little_on_their_own_and_work_groups_more() {
+    let field = Field::new();
+    let [x, y, _] = &field.buffers;
+    let caps = field.bench.queue.device().caps();
+    let source = "
+        kernel void add(global float *x, global const float *y, float by) {
+            size_t i = get_global_id(0);
+            x[i] = x[i] * by + y[i];
+        }
+        kernel void dense(global float *x, global const float *y) {
+            size_t i = get_global_id(0);
+            x[i] = fmax(x[i] * 0.5f, sqrt(fabs(y[i])));
+        }";
+    let program = Program::from_source(&field.bench.queue, source).unwrap();
+    let [add, dense] = ["add", "dense"].map(|name| program.kernel(name).unwrap());
+    let has_groups =
+        !caps.gpu && ["Portable Computing Language", "Intel(R)"].iter().any(|of| caps.platform.starts_with(of));
+    for more in [0, 1, 5] {
+        let graph = field.bench.graph();
+        for number in 0..150 {
+            let [to, from] = if number % 2 == 0 { [x, y] } else { [y, x] };
+            let node = graph.kernel(&add).read_write(to).read(from).arg(0.001 * number as f32);
+            // SAFETY: as above.
+            unsafe { node.elementwise(0, 4).elementwise(1, 4).range(LEN - 3).add() }.unwrap();
+        }
+        for _ in 0..more {
+            let node = graph.kernel(&dense).read_write(x).read(y);
+            // SAFETY: as above.
+            unsafe { node.elementwise(0, 4).elementwise(1, 4).range(LEN - 3).add() }.unwrap();
+        }
+        let report = field.compare(&graph, Path::Auto);
+        let form = if has_groups && more > 0 { FusedForm::EachGroup } else { FusedForm::EachItem };
+        assert!(report.fused.iter().all(|of| of.form == form), "{report}");
+        assert_eq!(report.fused.iter().map(|of| of.nodes.len()).sum::<usize>(), 150 + more, "{report}");
+        assert_eq!(report.fused.len() == 1, form == FusedForm::EachGroup || caps.gpu, "{report}");
+    }
 }
 
 /// Rule Z4: what another work-item could touch keeps launches apart.
@@ -162,7 +207,7 @@ fn launches_whose_work_items_share_bytes_stay_apart() {
         let graph = field.bench.graph();
         add(&graph);
         let report = field.compare(&graph, Path::Auto);
-        assert!(report.fused.iter().all(|of| of.form == FusedForm::EachItem), "{report}");
+        assert!(report.fused.iter().all(|of| is_promised(of.form)), "{report}");
         (report.fused.iter().map(|of| of.nodes.len()).collect::<Vec<_>>(), report)
     };
     // SAFETY: of all below: as above.
@@ -249,7 +294,7 @@ fn parts_of_a_buffer_have_to_start_at_the_same_byte() {
         // SAFETY: as above.
         unsafe { node.add() }.unwrap();
     }
-    assert_eq!(forms(&field.compare(&graph, Path::Auto)), [(2, FusedForm::EachItem)]);
+    assert_eq!(forms(&field.compare(&graph, Path::Auto)), [(2, true)]);
 }
 
 /// Rules Z4, M3: allocations of the graph may share bytes, and then are the same memory only if they start at the same byte.
@@ -270,7 +315,7 @@ fn memory_of_the_graph_that_shares_bytes_is_the_same_memory() {
     }
     graph.copy(&last.slice(..LEN).unwrap(), &b.slice(..LEN).unwrap()).add().unwrap();
     let report = field.compare(&graph, Path::Replay);
-    assert!(report.fused.iter().all(|of| of.form == FusedForm::EachItem), "{report}");
+    assert!(report.fused.iter().all(|of| is_promised(of.form)), "{report}");
     assert!(report.fused.iter().map(|of| of.nodes.len()).sum::<usize>() > 10, "{report}");
 }
 
@@ -288,7 +333,7 @@ fn promises_go_with_their_launches() {
     let graph = bench.graph();
     graph.sub_graph(&part).add().unwrap();
     graph.repeat(3, &part).add().unwrap();
-    assert_eq!(forms(&field.compare(&graph, Path::Auto)), [(8, FusedForm::EachItem)]);
+    assert_eq!(forms(&field.compare(&graph, Path::Auto)), [(8, true)]);
     // By a queue.
     let graph = bench.graph();
     let launch = |number: f32| {
@@ -302,13 +347,13 @@ fn promises_go_with_their_launches() {
         unsafe { launch(number as f32).enqueue_nd_range(&bench.queue) }.unwrap();
     }
     graph.end_recording(&bench.queue).unwrap();
-    assert_eq!(forms(&field.compare(&graph, Path::Auto)), [(3, FusedForm::EachItem)]);
+    assert_eq!(forms(&field.compare(&graph, Path::Auto)), [(3, true)]);
     // Without the promise, after a replacement.
     let graph = bench.graph();
     let node = || graph.kernel(shifted).read_write(x).read(y).elementwise(0, 4).range(LEN);
     // SAFETY: as above.
     let nodes = [0, 1].map(|_| unsafe { node().add() }.unwrap());
-    assert_eq!(forms(&field.compare(&graph, Path::Auto)), [(2, FusedForm::EachItem)]);
+    assert_eq!(forms(&field.compare(&graph, Path::Auto)), [(2, true)]);
     // SAFETY: as above.
     unsafe { graph.kernel(shifted).read_write(x).read(y).range(LEN).replace(nodes[1]) }.unwrap();
     assert_eq!(forms(&field.compare(&graph, Path::Auto)), []);
@@ -324,10 +369,7 @@ fn few_work_items_are_fused_too() {
         (0..12).for_each(|at| _ = unsafe { field.node(&graph, at * 4).range(items).add() }.unwrap());
         let report = field.compare(&graph, Path::Auto);
         assert_eq!(report.fused.iter().map(|of| of.nodes.len()).collect::<Vec<_>>(), [12], "{report}");
-        assert_eq!(
-            report.fused[0].form == FusedForm::EachItem,
-            items == 8192 || (items == 1000 && !by_one_item(&report))
-        );
+        assert_eq!(is_promised(report.fused[0].form), items == 8192 || (items == 1000 && !by_one_item(&report)));
     }
 }
 

@@ -38,6 +38,16 @@ struct Shape {
     wide: Option<Wide>,
 }
 
+/// What the kernels of a program compute.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bodies {
+    Any,
+    /// No index can wrap, so every compiler makes vectors of loops over their work-items.
+    Plain,
+    /// A few operations, which some drivers do in another way than more.
+    Light,
+}
+
 /// A vector as an argument: its type, how many bytes that has, and its last component.
 type Wide = (&'static str, usize, &'static str);
 
@@ -224,11 +234,12 @@ fn kernel(
     rng: &mut Rng,
     all: &mut String,
     number: usize,
-    (reads_own, threes): (bool, bool),
+    (bodies, reads_own, threes): (Bodies, bool, bool),
     asking: &[Asking; 2],
 ) -> Shape {
     let sees_groups = rng.u8(..3) == 0;
-    let wide = (rng.u8(..4) == 0).then(|| WIDE[rng.usize(if threes { 0 } else { 3 }..WIDE.len())]);
+    let wide =
+        (bodies != Bodies::Light && rng.u8(..4) == 0).then(|| WIDE[rng.usize(if threes { 0 } else { 3 }..WIDE.len())]);
     let shape = Shape { writes_floats: rng.bool(), reads_floats: rng.bool(), sees_groups, reads_own, wide };
     let name = |is_float| if is_float { "float" } else { "uint" };
     let (to, from) = (name(shape.writes_floats), name(shape.reads_floats));
@@ -259,7 +270,17 @@ fn kernel(
         all,
         "kernel void k{number}(global {to} *to, global const {from} *from, float fx, uint ux{param}) {{\n{taken}"
     );
-    if rng.u8(..3) == 0 {
+    if bodies == Bodies::Light {
+        let operator = ["+", "-", "*"][rng.usize(..3)];
+        let _ = writeln!(
+            all,
+            "    const size_t i = get_global_id(0) - get_global_offset(0) + get_global_size(0) * (get_global_id(1) - \
+             get_global_offset(1));\n    to[i] {operator}= from[{}] * ux;\n}}",
+            if reads_own { "i" } else { "i < 99 ? i : 7" },
+        );
+        return shape;
+    }
+    if bodies == Bodies::Plain || rng.u8(..3) == 0 {
         plain_body(rng, all, &shape, &ids);
         return shape;
     }
@@ -299,7 +320,7 @@ fn kernel(
 
 /// Writes a program. `own` says whether most of its kernels read their own elements, and `asks` whether kernels call functions that ask for
 /// ids, which are not fused on rusticl; `threes`, whether they take vectors of three, which are not fused on Intel's runtime.
-fn program(rng: &mut Rng, own: bool, (asks, threes): (bool, bool)) -> (String, Vec<Shape>) {
+fn program(rng: &mut Rng, (own, bodies): (bool, Bodies), (asks, threes): (bool, bool)) -> (String, Vec<Shape>) {
     let mut all = "#define HERE (get_global_id(0) - get_global_offset(0) + get_global_size(0) \\\n    \
                    * (get_global_id(1) - get_global_offset(1)))\n\
                    #define SWAP(v) (((v) << 16) | ((v) >> 16))\n\
@@ -316,7 +337,7 @@ fn program(rng: &mut Rng, own: bool, (asks, threes): (bool, bool)) -> (String, V
     let shapes = (0..KERNELS)
         .map(|number| {
             let reads_own = own && rng.u8(..5) > 0;
-            kernel(rng, &mut all, number, (reads_own, threes), &asking)
+            kernel(rng, &mut all, number, (bodies, reads_own, threes), &asking)
         })
         .collect();
     (all, shapes)
@@ -550,9 +571,13 @@ fn random(own: bool, test: &str) -> (usize, usize) {
     let is_pocl7 = caps.platform == "Portable Computing Language" && caps.driver_version.starts_with("7.");
     for number in 0..count {
         let std = if caps.version.major >= 3 { "-cl-std=CL3.0" } else { "-cl-std=CL2.0" };
+        let bodies = match own {
+            true => [Bodies::Any, Bodies::Any, Bodies::Plain, Bodies::Light][rng.usize(..4)],
+            false => Bodies::Any,
+        };
         // The kernels of some programs have the same names, and their macros and functions other meanings.
         let programs: Vec<(String, Vec<Shape>)> =
-            (0..rng.usize(1..4)).map(|_| program(&mut rng, own, (!is_rusticl, !is_intel))).collect();
+            (0..rng.usize(1..4)).map(|_| program(&mut rng, (own, bodies), (!is_rusticl, !is_intel))).collect();
         let (mut source, mut built, mut texts) = (String::new(), Vec::new(), Vec::new());
         for (text, _) in &programs {
             // Without Mesa's own libclc rusticl does not build these.

@@ -64,6 +64,19 @@ impl Launches<'_> {
         (0..12).for_each(|turn| f(turn % 2, 1 - turn % 2, 10, M));
     }
 
+    fn parts(&self, dims: usize, range: [usize; 3]) {
+        let launch = |name: &str, by: Option<i32>| {
+            self.one(name, |node| {
+                let node = node.read_write(&self.buffers[0]);
+                let node = if let Some(by) = by { node.arg(by) } else { node };
+                if dims == 1 { node.range(range[0]) } else { node.range(range) }
+            });
+        };
+        launch("f", Some(7));
+        launch("g", None);
+        (0..4).for_each(|_| launch("f", Some(9)));
+    }
+
     fn groups(&self) {
         let f = |dims: usize| {
             self.one("f", |node| {
@@ -128,7 +141,7 @@ macro_rules! text {
     };
 }
 
-const TEXTS: [Text; 17] = [
+const TEXTS: [Text; 21] = [
     text! { "one_item",
         buffers: 1,
         first: float,
@@ -224,6 +237,30 @@ const TEXTS: [Text; 17] = [
         first: int,
         fused: |node, b| node.read_write(&b[0]).read_write(&b[1]).arg(7).arg(0_u32).arg(1_u32).arg(1_u32).range(8),
         launches: each_item,
+    },
+    text! { "parts_one_item_line",
+        buffers: 1,
+        first: int,
+        fused: |node, b| node.read_write(&b[0]).arg(7).arg(9).arg(N + 30).arg(1_u32).range(6).work_group(2),
+        launches: |at| at.parts(1, [N as usize + 30, 1, 1]),
+    },
+    text! { "parts_one_item_rows",
+        buffers: 1,
+        first: int,
+        fused: |node, b| node.read_write(&b[0]).arg(7).arg(9).arg(5_u32).arg(3_u32).arg(3_u32).arg(1_u32).range(6).work_group(2),
+        launches: |at| at.parts(3, [5, 3, 3]),
+    },
+    text! { "parts_joined_line",
+        buffers: 1,
+        first: int,
+        fused: |node, b| node.read_write(&b[0]).arg(7).arg(9).arg(N + 30).arg(1_u32).range(12).work_group(4),
+        launches: |at| at.parts(1, [N as usize + 30, 1, 1]),
+    },
+    text! { "parts_joined_rows",
+        buffers: 1,
+        first: int,
+        fused: |node, b| node.read_write(&b[0]).arg(7).arg(9).arg(5_u32).arg(3_u32).arg(3_u32).arg(1_u32).range(12).work_group(4),
+        launches: |at| at.parts(3, [5, 3, 3]),
     },
     text! { "groups",
         buffers: 1,

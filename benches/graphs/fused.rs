@@ -37,6 +37,9 @@ fn name(kind: usize) -> String {
 /// How many work-items are in a work-group that wait for each other.
 const GROUP: usize = 64;
 
+/// How many work-items a work-group of a kernel by hand does launch after launch, if each touches its own elements.
+const PART: usize = 512;
+
 /// Which buffers the kernels of a chain use.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Over {
@@ -122,6 +125,7 @@ impl Body {
 }
 
 const LIGHT: &str = "t[i] = s[i] * x + s[i + 1];";
+const EXP: &str = "t[i] = exp(s[i] * -x) + sqrt(fabs(s[i]));";
 
 pub const BODIES: &[Body] = &[
     Body {
@@ -163,7 +167,7 @@ pub const BODIES: &[Body] = &[
     },
     Body {
         rows: &[("exp kernels of 64 items", 64), ("exp kernels of 1024 items", 1024)],
-        text: "t[i] = exp(s[i] * x) + sqrt(fabs(s[i]));",
+        text: EXP,
         over: Over::All,
         kinds: 1,
         elementwise: false,
@@ -224,6 +228,17 @@ pub const BODIES: &[Body] = &[
         elementwise: true,
         waits: false,
     },
+    Body {
+        rows: &[
+            ("elementwise exp kernels of 16384 items, two buffers", 16_384),
+            ("elementwise exp kernels of 262144 items, two buffers", 262_144),
+        ],
+        text: EXP,
+        over: Over::Two,
+        kinds: 1,
+        elementwise: true,
+        waits: false,
+    },
 ];
 
 /// The kernels of a layer of a decoder, each another one.
@@ -243,10 +258,13 @@ const BUFFERS: usize = 88;
 const AT_ONCE: usize = 80;
 
 /// Returns the source of a fused kernel by hand of this name, and the buffers that are its first arguments.
-fn by_hand(body: &Body, launches: &[Launch], name: &str) -> (String, Vec<usize>) {
+fn by_hand(body: &Body, launches: &[Launch], name: &str, is_pocl: bool) -> (String, Vec<usize>) {
     let params = body.params();
     if body.waits {
         return by_waiting_hand(body, launches);
+    }
+    if name == "by_part" {
+        return by_part_by_hand(body, launches, is_pocl);
     }
     let (begin, range, after) = match name {
         "by_item" => ("__attribute__((noinline)) void", "for (uint i = 0; i < n; i++)", ""),
@@ -271,6 +289,30 @@ fn by_hand(body: &Body, launches: &[Launch], name: &str) -> (String, Vec<usize>)
     }
     all.push_str("}\n");
     (all, used.into_iter().collect())
+}
+
+/// The same, of kernels that compute more than a little, on a CPU: work-groups do their parts launch after launch, on PoCL by one work-item.
+fn by_part_by_hand(body: &Body, launches: &[Launch], by_item: bool) -> (String, Vec<usize>) {
+    let (text, params) = (body.text, body.params());
+    let range = match by_item {
+        true => "for (uint i = from; i < to; i++)".to_owned(),
+        false => format!(
+            "for (uint k = 0; k < (to - from) / {GROUP}; k++) {{ size_t i = (int)from + (int)k * {GROUP} + (int)get_local_id(0);"
+        ),
+    };
+    let end = if by_item { "" } else { " }" };
+    let mut all = format!(
+        "__attribute__((noinline)) void part({params}, uint from, uint to) {{ {range} {{ {text} }}{end} }}\n\
+         kernel void by_part(global float *b0, global float *b1, "
+    );
+    all.extend((0..launches.len()).map(|at| format!("float x{at}, ")));
+    let others = if by_item { " if (get_local_id(0) != 0) return;" } else { "" };
+    let _ = writeln!(all, "uint n) {{{others} uint from = get_group_id(0) * {PART}, to = min(from + {PART}, n);");
+    for (at, launch) in launches.iter().enumerate() {
+        let [from, to] = [0, 1].map(|of| launch.buffers[of]);
+        let _ = writeln!(all, "    part(b{from}, b{to}, x{at}, n, from, to);");
+    }
+    (all + "}\n", vec![0, 1])
 }
 
 /// The same, of kernels whose work-items wait for each other.
@@ -308,7 +350,12 @@ pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Re
     let plain = Rc::new(launches.iter().map(of_launch).collect::<Result<Vec<_>, _>>()?);
     let sizes: Vec<usize> = launches.iter().map(|launch| items >> launch.halved).collect();
     let by_item = queue.device().caps().platform != "rusticl" && !queue.device().caps().gpu;
+    let is_pocl = queue.device().caps().platform.contains("Portable");
     let (by, hand_items, group) = match (body.elementwise, by_item) {
+        (true, true) if body.text == EXP => {
+            let group = if is_pocl { 2 } else { GROUP };
+            ("by_part", items / PART * group, Some(group))
+        }
         (true, _) => ("by_each", items, None),
         (false, _) if body.waits => ("by_group", GROUP, Some(GROUP)),
         (false, true) => ("by_item", 1, Some(1)),
@@ -316,7 +363,7 @@ pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Re
     };
     let mut parts = Vec::new();
     for part in launches.chunks(if body.over == Over::Own { BUFFERS / 2 } else { AT_ONCE }) {
-        let (source, used) = by_hand(body, part, by);
+        let (source, used) = by_hand(body, part, by, is_pocl);
         let mut args: Vec<Arg> = used.iter().map(|at| Arg::Memory(buffers[*at].raw())).collect();
         args.extend(part.iter().map(|launch| Arg::Number(launch.number.to_bits())));
         args.push(Arg::Number(items as u32));

@@ -4,8 +4,9 @@
 //! of neighbours: so nothing outside it has to come after one of its nodes and before another, and the graph with the chain as one
 //! node has no cycle. Nodes that only order others may be in a chain; they are part of the node too.
 //!
-//! There are two forms of chains: launches in turn, the next after all work-items of the one before; and launches that each work-item does
-//! on its own, which need the promise that no work-item touches what another one writes ([`elementwise`](super::elementwise)).
+//! There are three forms of chains ([`Order`]): launches in turn, the next after all work-items of the one before; and launches that each
+//! work-item, or each work-group, does on its own, which need the promise that no work-item touches what another one writes
+//! ([`elementwise`](super::elementwise)).
 //!
 //! Launches in turn that no edges order are in different *lanes* of their chain, which may run side by side (`fuse/lanes.rs`).
 //!
@@ -70,6 +71,19 @@ pub(crate) struct EachItem {
     pub(crate) uses: Uses,
     /// Whether this takes less time than launches in turn, where both fit.
     pub(crate) is_better: bool,
+    /// Whether a work-group does it for its part of the work-items. Launches with the same range are alike in this.
+    pub(crate) in_groups: bool,
+}
+
+/// Which work-items of a chain's launches come before which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Order {
+    /// All of a launch come before those of the next one.
+    InTurn,
+    /// Each work-item does its part of all launches on its own.
+    EachItem,
+    /// Each work-group does its part of all launches on its own, launch after launch.
+    EachGroup,
 }
 
 /// An argument of a fused kernel.
@@ -123,8 +137,7 @@ pub(crate) struct Chain {
     pub(crate) tabled: usize,
     /// By launch, and need of its piece: the place in `needs`. Launches that each work-item does on its own need no sizes.
     pub(crate) places: Vec<Vec<u32>>,
-    /// Whether each work-item does all launches on its own.
-    pub(crate) each_item: bool,
+    pub(crate) order: Order,
     /// Where each lane but the last ends: no edges are between the launches of different lanes, not even over nodes that only order others.
     pub(crate) lane_ends: Vec<usize>,
     /// The flow, and the nodes in its order, with those that only order others.
@@ -169,7 +182,8 @@ pub(crate) fn chains<'a>(
     let found = chains_of(ir, (most, keeps_order), |node| of(node, true));
     // Launches that would be few on their own are better in turn.
     let in_turn = |node: NodeId| of(node, false).is_some_and(|fit| fit.each_item.is_none());
-    let many = found.chains.iter().filter(|chain| chain.each_item && chain.launches.len() >= LEAST_EACH_ITEM);
+    let is_many = |chain: &&Chain| chain.order != Order::InTurn && chain.launches.len() >= LEAST_EACH_ITEM;
+    let many = found.chains.iter().filter(is_many);
     let many: HashSet<NodeId> = many.flat_map(|chain| &chain.launches).copied().collect();
     let is_few = |node: NodeId| {
         let each_item = of(node, true).is_some_and(|fit| fit.each_item.is_some());
@@ -192,6 +206,14 @@ impl<'a> Fit<'a> {
     fn of(piece: &'a Piece, each_item: bool) -> Option<Self> {
         let each_item = piece.each_item.as_ref().filter(|of| !piece.in_turn || (of.is_better && each_item));
         (piece.in_turn || each_item.is_some()).then_some(Self { piece, each_item })
+    }
+
+    fn order(&self) -> Order {
+        match self.each_item {
+            None => Order::InTurn,
+            Some(of) if of.in_groups => Order::EachGroup,
+            Some(_) => Order::EachItem,
+        }
     }
 }
 
@@ -233,7 +255,7 @@ fn chains_of<'a>(ir: &Ir, (most, is_fixed): (Limits, bool), fit: impl Fn(NodeId)
         if !is_fixed {
             chains[first..]
                 .iter_mut()
-                .filter(|chain| !chain.each_item)
+                .filter(|chain| chain.order == Order::InTurn)
                 .for_each(|chain| lanes::part(ir, &order, chain));
         }
         orders.push(order);

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use expect_test::expect;
 
 use super::elementwise::Uses;
-use super::fuse::{BYTES, Chains, EachItem, Fused, Limits, Need, Piece, Pointer, WhyApart, chains, writes_otherwise};
+use super::fuse::{
+    BYTES, Chains, EachItem, Fused, Limits, Need, Order, Piece, Pointer, WhyApart, chains, writes_otherwise,
+};
 use crate::command::{Arg, Command, Control, ControlKind, Elementwise, Grid, Location};
 use crate::ir::{
     Access, Body, ExternalId, Ir, KernelDecl, KernelId, Mode, NodeId, RootId, TaskId, View, ViewId, ViewKind,
@@ -79,7 +81,8 @@ impl Written {
         let node = self.push(kernel, &modes, after);
         let mut needs: Vec<Need> = uses.iter().map(|(memory, ..)| Need::Memory(ViewId(*memory))).collect();
         needs.push(Need::Size(8 + range as u32));
-        let each_item = Uses::of(&self.ir, NodeId(node)).map(|uses| EachItem { range, uses, is_better: true });
+        let each_item =
+            Uses::of(&self.ir, NodeId(node)).map(|uses| EachItem { range, uses, is_better: true, in_groups: false });
         let piece = Piece {
             program: 0,
             needs,
@@ -493,7 +496,7 @@ fn work_items_on_their_own_share_no_bytes() {
     graph.read(1, &[c]);
     assert_eq!(graph.launches(1024), [[a, b, c]]);
     let chain = &graph.chains(1024).chains[0];
-    assert!(chain.each_item);
+    assert_eq!(chain.order, Order::EachItem);
     // The sizes are those of the range.
     assert_eq!(chain.needs, [0, 1, 2].map(|view| Need::Memory(ViewId(view))));
     expect![[r#"
@@ -523,6 +526,29 @@ fn work_items_on_their_own_share_no_bytes() {
     for uses in [&[(0, W, 0)][..], &[(0, W, 4), (0, A, 0)], &[(0, W, 4), (0, A, 8)], &[(0, W, 4), (1, W, 0)]] {
         assert_eq!(graph.launch_each(1, uses, &[]), None, "{uses:?}");
     }
+}
+
+/// Rule Z4: a kernel whose work-groups are on their own is given sizes, may have any number of launches, and is cut where it would be long.
+#[test]
+fn work_groups_on_their_own_take_sizes_and_many_launches() {
+    let mut graph = Written::new(2);
+    let mut last = graph.launch_each(1, &[(0, Mode::ReadWrite, 4)], &[]).unwrap();
+    for _ in 0..399 {
+        last = graph.launch_each(1, &[(0, Mode::ReadWrite, 4)], &[last]).unwrap();
+    }
+    for piece in graph.pieces.values_mut() {
+        piece.each_item.as_mut().unwrap().in_groups = true;
+    }
+    let chains = graph.chains(1024).chains;
+    assert_eq!((chains.len(), chains[0].launches.len(), chains[0].order), (1, 400, Order::EachGroup));
+    assert_eq!(chains[0].needs, [Need::Memory(ViewId(0)), Need::Size(9)]);
+    assert!(chains[0].lane_ends.is_empty());
+    graph.pieces.get_mut(&NodeId(150)).unwrap().begins = true;
+    assert_eq!(graph.chains(1024).chains.iter().map(|chain| chain.launches.len()).collect::<Vec<_>>(), [150, 250]);
+    assert_eq!(graph.cuts(1024), [(149, 150, WhyApart::Calls)]);
+    // The promises hold for them too.
+    graph.launch_each(1, &[(0, Mode::ReadWrite, 8)], &[last]).unwrap();
+    assert_eq!(graph.cuts(1024), [(149, 150, WhyApart::Calls), (399, 400, WhyApart::Elements)]);
 }
 
 /// Rule Z4: parts of one buffer are the same memory if they start at the same byte.
@@ -568,23 +594,23 @@ fn launches_fit_in_turn_or_on_their_own() {
         next(&mut graph, 0, false);
     }
     next(&mut graph, 1, true);
-    let forms = |graph: &Written| -> Vec<(usize, bool)> {
-        graph.chains(1024).chains.iter().map(|chain| (chain.launches.len(), chain.each_item)).collect()
+    let forms = |graph: &Written| -> Vec<(usize, Order)> {
+        graph.chains(1024).chains.iter().map(|chain| (chain.launches.len(), chain.order)).collect()
     };
-    assert_eq!(forms(&graph), [(4, false)]);
+    assert_eq!(forms(&graph), [(4, Order::InTurn)]);
     // Four more on their own.
     for _ in 0..4 {
         next(&mut graph, 1, false);
     }
-    assert_eq!(forms(&graph), [(4, false), (4, true)]);
+    assert_eq!(forms(&graph), [(4, Order::InTurn), (4, Order::EachItem)]);
     next(&mut graph, 1, true);
     next(&mut graph, 1, true);
-    assert_eq!(forms(&graph), [(4, false), (4, true), (2, false)]);
+    assert_eq!(forms(&graph), [(4, Order::InTurn), (4, Order::EachItem), (2, Order::InTurn)]);
     // As many as compilers do in good time.
     let mut graph = Written::new(1);
     for _ in 0..600 {
         graph.launch_each(1, &uses(0), &[]).unwrap();
     }
-    assert_eq!(forms(&graph), [(256, true), (256, true), (88, true)]);
+    assert_eq!(forms(&graph), [(256, Order::EachItem), (256, Order::EachItem), (88, Order::EachItem)]);
     assert_eq!(graph.cuts(1024), [(255, 256, WhyApart::Many), (511, 512, WhyApart::Many)]);
 }

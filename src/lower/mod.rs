@@ -42,8 +42,8 @@ pub(crate) use checked::{checked, unchecked};
 pub(crate) use elementwise::Uses;
 pub use fuse::WhyApart;
 pub(crate) use fuse::{
-    BYTES, Chain, Chains, Cut, EachItem, Fused, Limits, MOST_ROUNDS, Need, Piece, Pointer, Together, Waiting, chains,
-    writes_otherwise,
+    BYTES, Chain, Chains, Cut, EachItem, Fused, Limits, MOST_ROUNDS, Need, Order, Piece, Pointer, Together, Waiting,
+    chains, writes_otherwise,
 };
 pub(crate) use inline::{OWN, Origin, inline, translate};
 #[cfg(test)]

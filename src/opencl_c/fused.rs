@@ -45,6 +45,8 @@
 //! }
 //! ```
 //!
+//! Launches with promises go part by part, if the driver is faster so: each work-group does its part of all (`fused/parts.rs`).
+//!
 //! Launches that no edge orders are in different lanes, up to a number. Each lane has a work-item, or work-group, of its own:
 //!
 //! ```text
@@ -72,6 +74,7 @@ mod helpers;
 #[cfg(test)]
 mod helpers_tests;
 mod ids;
+mod parts;
 mod rolled;
 #[cfg(test)]
 mod rolled_tests;
@@ -121,6 +124,8 @@ pub(crate) enum Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dialect {
     pub(crate) form: Form,
+    /// If each work-group does its part of the work-items, and waits for no other: how many those are.
+    pub(crate) part: Option<u32>,
     /// What the driver's functions return for the sizes of a fourth dimension. OpenCL says 1.
     pub(crate) size_beyond: u32,
     /// Whether its compiler vectorizes all loops over work-items rightly. If not, loops hide where they begin, and those in which an index
@@ -426,6 +431,9 @@ fn write_kernel(
     used.iter()
         .filter_map(|name| functions.get_key_value(name))
         .for_each(|(callee, of)| group::declare(all, callee, of.locals));
+    if let (Some(part), Some(first)) = (dialect.part, kernel.launches.first()) {
+        parts::write_part(all, first, part, &names);
+    }
     let has_lanes = rolled.lanes.len() > 1;
     let begins_filled = !has_lanes && form == Form::OneItem;
     declare_tables(all, (&rolled.tables, types), &names, form, begins_filled);
@@ -460,8 +468,9 @@ fn write_kernel(
                     let launch = &kernel.launches[*at];
                     let name = Run::Line.name(&launch.kernel, launch.dims <= 1);
                     let function = functions.get(&launch.kernel);
-                    write_call(all, "    ", &name, (launch, function), rolled::args(launch).map(|arg| names.arg(arg)));
-                    waits = group::after(function, form);
+                    let args = rolled::args(launch).map(|arg| names.arg(arg));
+                    write_call(all, "    ", &name, (launch, function, dialect), args);
+                    waits = group::after(function, dialect);
                 }
                 Part::Loop(of) => {
                     write_loop(all, (kernel, of), (&names, &rolled.tables), Run::in_loops(rolled), dialect, functions);
@@ -558,8 +567,8 @@ fn write_loop(
     for (launch, places) in kernel.launches[of.start..].iter().zip(&of.args) {
         let name = run.name(&launch.kernel, launch.dims <= 1);
         let function = functions.get(&launch.kernel);
-        write_call(all, "        ", &name, (launch, function), places.iter().map(in_turn));
-        let after = group::after(function, dialect.form);
+        write_call(all, "        ", &name, (launch, function, dialect), places.iter().map(in_turn));
+        let after = group::after(function, dialect);
         if !after.is_empty() {
             let _ = write!(all, "    {after}");
         }
@@ -572,7 +581,7 @@ fn write_call(
     all: &mut String,
     indent: &str,
     name: &str,
-    (launch, function): (&FusedLaunch, Option<&Function<'_>>),
+    (launch, function, dialect): (&FusedLaunch, Option<&Function<'_>>, Dialect),
     args: impl Iterator<Item = String>,
 ) {
     let mut args: Vec<String> = args.collect();
@@ -580,5 +589,6 @@ fn write_call(
     args.extend(group::args(&launch.kernel, function.map_or(&[], |function| function.locals)));
     args.push(launch.dims.to_string());
     args.extend(range);
+    args.extend(dialect.part.into_iter().flat_map(|_| parts::PART_NAMES.map(str::to_owned)));
     let _ = writeln!(all, "{indent}{name}({});", args.join(", "));
 }

@@ -244,10 +244,11 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
     };
     let forms = [("one_item", Form::OneItem), ("one_group", Form::OneGroup), ("one_group_joined", Form::OneGroup)];
     for (name, form) in forms {
-        let dialect = Dialect { form, size_beyond: 1, vectorizes: true, joins_items: name.ends_with("joined") };
+        let dialect =
+            Dialect { form, part: None, size_beyond: 1, vectorizes: true, joins_items: name.ends_with("joined") };
         is_kept(name, &fused(&Unit::alone(text, &read(text)), dialect, std::slice::from_ref(&kernel), true));
     }
-    let scalar = Dialect { form: Form::OneItem, size_beyond: 0, vectorizes: false, joins_items: false };
+    let scalar = Dialect { form: Form::OneItem, part: None, size_beyond: 0, vectorizes: false, joins_items: false };
     let all = fused(&Unit::alone(text, &read(text)), scalar, std::slice::from_ref(&kernel), true);
     let pragma = "\n#pragma clang loop vectorize(disable) interleave(disable)\n    for (uint clgraph_fuse_x";
     assert_eq!(all.matches(pragma).count(), 0, "{all}");
@@ -296,7 +297,7 @@ pub(super) fn repeating() -> (&'static str, FusedKernel) {
 #[test]
 fn launches_that_come_again_are_loops() {
     let (text, kernel) = repeating();
-    let one_item = Dialect { form: Form::OneItem, size_beyond: 1, vectorizes: false, joins_items: false };
+    let one_item = Dialect { form: Form::OneItem, part: None, size_beyond: 1, vectorizes: false, joins_items: false };
     let one_group = Dialect { form: Form::OneGroup, vectorizes: true, ..one_item };
     let joined = Dialect { joins_items: true, ..one_group };
     for (name, dialect) in [("loops_one_item", one_item), ("loops_one_group", one_group), ("loops_joined", joined)] {
@@ -318,7 +319,7 @@ fn own_words_cannot_be_macros() {
         let lanes = FusedKernel { lane_ends: vec![1, 3], turns: false, ..turns.clone() };
         let all = fused(
             &Unit::alone(text, &read(text)),
-            Dialect { form, size_beyond: 1, vectorizes: true, joins_items },
+            Dialect { form, part: None, size_beyond: 1, vectorizes: true, joins_items },
             &[turns, lanes],
             true,
         )
@@ -330,7 +331,7 @@ fn own_words_cannot_be_macros() {
             assert!(is_own || super::words::is_keyword(word), "{word}");
         }
         let (text, kernel) = repeating();
-        let dialect = Dialect { form, size_beyond: 1, vectorizes: false, joins_items };
+        let dialect = Dialect { form, part: None, size_beyond: 1, vectorizes: false, joins_items };
         // The loop with tables is in a lane of its own, too.
         let mut lanes = FusedKernel { lane_ends: vec![kernel.launches.len()], ..kernel.clone() };
         lanes.launches.push(kernel.launches[0].clone());
@@ -346,6 +347,40 @@ fn own_words_cannot_be_macros() {
         for word in words.map(|token| &own[token.at.clone()]) {
             let is_own = word.starts_with("clgraph_fuse") || ["s", "t", "by", "int", "pair"].contains(&word);
             assert!(is_own || super::words::is_keyword(word), "{word}");
+        }
+    }
+}
+
+/// Rule Z4: work-groups on their own do a part of each launch: some of a row, or some rows.
+#[test]
+fn work_groups_on_their_own_do_their_parts() {
+    let text = "kernel void f(global int *a, int by) { a[get_global_id(1) * 5 + get_global_id(2) * 15 + get_global_id(0)] += by + (int)get_global_id(1); }\n\
+        kernel void g(global int *a) { a[get_global_id(1) * 5 + get_global_id(2) * 15 + get_global_id(0)] *= 3; }\n";
+    let (zero, one, size) = (FusedArg::Number(0), FusedArg::Number(1), FusedArg::Param);
+    let params = |sizes: usize| {
+        let value = FusedParam::Value(ValueType::Plain("int".to_owned()), 4);
+        [vec![FusedParam::Memory, value.clone(), value], vec![FusedParam::Size; sizes]].concat()
+    };
+    let kernel = |dims: u32, range: [[FusedArg; 3]; 3]| {
+        let launches = [launch("f", &[0, 1], dims, range), launch("g", &[0], dims, range)];
+        let launches = launches.into_iter().chain((0..4).map(|_| launch("f", &[0, 2], dims, range))).collect();
+        let params = params(if dims == 1 { 1 } else { 3 });
+        FusedKernel { params, tabled: 0, launches, lane_ends: Vec::new(), group: None, turns: false }
+    };
+    let line = kernel(1, [[zero; 3], [size(3), one, one], [one; 3]]);
+    let rows = kernel(3, [[zero; 3], [size(3), size(4), size(5)], [one; 3]]);
+    let forms = [("one_item", Form::OneItem, false), ("joined", Form::OneGroup, true)];
+    for (of, form, joins_items) in forms {
+        for (shape, kernel) in [("line", &line), ("rows", &rows)] {
+            let dialect = Dialect { form, part: Some(16), size_beyond: 1, vectorizes: true, joins_items };
+            let all = fused(&Unit::alone(text, &read(text)), dialect, std::slice::from_ref(kernel), true);
+            is_kept(&format!("parts_{of}_{shape}"), &all);
+            let tokens = super::tokens::split(&all).unwrap();
+            let words = tokens.iter().filter(|token| token.kind == super::tokens::TokenKind::Word);
+            for word in words.map(|token| &all[token.at.clone()]) {
+                let is_own = word.starts_with("clgraph_fuse") || ["line", "f", "g", "a", "by", "int"].contains(&word);
+                assert!(is_own || super::words::is_keyword(word), "{word}");
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ mod helpers;
 mod joining;
 mod kernel;
 mod later;
+mod light;
 mod local;
 mod macros;
 mod threes;

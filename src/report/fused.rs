@@ -13,7 +13,7 @@ pub struct FusedReport {
     /// How the kernel runs their work-items.
     pub form: FusedForm,
     /// How many work-items, or work-groups, run side by side, each of them nodes that no edges order with those of the others. 1 for
-    /// [`FusedForm::EachItem`].
+    /// [`FusedForm::EachItem`] and [`FusedForm::EachGroup`].
     pub lanes: usize,
     /// Why the launch that comes next is not in this kernel. None if none comes that could be in one.
     pub ends: Option<WhyApart>,
@@ -29,6 +29,8 @@ pub enum FusedForm {
     OneGroup,
     /// Each work-item of the range does its part of all launches: see [`KernelNode::elementwise`](crate::KernelNode::elementwise).
     EachItem,
+    /// Each work-group does its part of the range, launch after launch, with the same promise.
+    EachGroup,
 }
 
 impl fmt::Display for FusedForm {
@@ -37,6 +39,7 @@ impl fmt::Display for FusedForm {
             Self::OneItem => "one work-item",
             Self::OneGroup => "one work-group",
             Self::EachItem => "each work-item on its own",
+            Self::EachGroup => "each work-group on its own",
         })
     }
 }

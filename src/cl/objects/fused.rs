@@ -126,6 +126,10 @@ pub(crate) struct Item<'a> {
     pub(crate) is_group: bool,
     /// Whether each work-item may do its part of this launch and of others.
     pub(crate) is_own: bool,
+    /// Whether it computes little.
+    pub(crate) is_light: bool,
+    /// Whether the compiler makes vectors of a loop over its work-items.
+    pub(crate) vectorizes_in_loops: bool,
     /// Whether the kernel may touch memory by another type than that of the parameter.
     hides_types: bool,
 }
@@ -163,7 +167,10 @@ impl Kernel {
         let (may_see_groups, is_group) = (effects.may_see_groups, effects.may_wait);
         let may_lose_stores = effects.may_loop && quirks::leaves_out_what_is_before_loops(device.caps());
         let is_own = !is_group && !may_lose_stores;
-        Ok(Item { text, may_see_groups, is_group, is_own, hides_types: of.source.hides_types(self.name()) })
+        let (is_light, hides_types) = (of.source.is_light(self.name()), of.source.hides_types(self.name()));
+        let vectorizes_in_loops =
+            quirks::vectorizes_loops_rightly(device.caps()) || of.source.wraps_no_index(self.name());
+        Ok(Item { text, may_see_groups, is_group, is_own, is_light, vectorizes_in_loops, hides_types })
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod attempt;
 mod cuts;
+mod groups;
 mod in_turn;
 mod layout;
 mod lines;
@@ -18,8 +19,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::cl::memory::region::AsRegion;
-use crate::cl::objects::buffer::Buffer;
 use crate::cl::objects::device::Device;
 use crate::cl::objects::fused::{self, Item, NotFused};
 use crate::cl::objects::kept_programs::{KeptPrograms, MadeProgram};
@@ -30,10 +29,9 @@ use crate::exec::build::options::Loops;
 use crate::graph::{Flat, FusedChain, Tables};
 use crate::ir::flows::Flows;
 use crate::ir::{ById, NodeId, ViewId};
-use crate::lower::{self, Chain, Chains, EachItem, Need, Piece, Pointer, Uses, Waiting};
+use crate::lower::{self, Chain, Chains, EachItem, Need, Order, Piece, Pointer, Uses, Waiting};
 use crate::opencl_c::fused::{
-    Callee, Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, LOCAL_ALIGNMENT, ONE_ITEM, TURNS_WORDS,
-    ValueType, Way,
+    Callee, Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, LOCAL_ALIGNMENT, ValueType, Way,
 };
 use crate::opencl_c::source::ParamKind;
 use crate::quirks;
@@ -41,6 +39,8 @@ use crate::report::fused::{FusedForm, FusedReport, NotFusedReport, WhyNotFused};
 
 use self::attempt::Attempt;
 use self::cuts::Cuts;
+use self::groups::InGroups;
+pub(in crate::exec) use self::groups::{fits_in_parts, in_parts};
 pub(in crate::exec) use self::in_turn::InTurn;
 pub(in crate::exec) use self::layout::{LaidChain, LaidLaunch, Layout, Place};
 pub(in crate::exec) use self::nodes::{FusedCommand, FusedNode};
@@ -126,10 +126,11 @@ pub(in crate::exec) fn fuse(flat: Flat, how: How<'_>) -> FusedGraph {
         say(*node, cuts.beside(*node).map_or(WhyNotFused::Alone, |why| WhyNotFused::Apart { why }))
     });
     reports.not_fused.sort_by_key(|report| report.node);
-    let form = |chain: &Chain| match fusing.in_turn.form {
-        _ if chain.each_item => FusedForm::EachItem,
-        Form::OneItem => FusedForm::OneItem,
-        Form::OneGroup => FusedForm::OneGroup,
+    let form = |chain: &Chain| match (chain.order, fusing.in_turn.form) {
+        (Order::EachItem, _) => FusedForm::EachItem,
+        (Order::EachGroup, _) => FusedForm::EachGroup,
+        (Order::InTurn, Form::OneItem) => FusedForm::OneItem,
+        (Order::InTurn, Form::OneGroup) => FusedForm::OneGroup,
     };
     let mut launches = Vec::new();
     for (chain, built) in chains.chains.iter().zip(&mut built) {
@@ -255,6 +256,8 @@ struct Fusing<'a> {
     types: Vec<(Option<usize>, String)>,
     /// The ranges of launches that work-items may do on their own, with the number of dimensions.
     ranges: FxHashMap<(u32, [[usize; 3]; 3]), usize>,
+    /// By number of such a range.
+    in_groups: FxHashMap<usize, InGroups>,
     shares: &'a Shares,
     flows: Flows,
     /// The flows of bodies whose turns a kernel may do, with where the conditions of their loops are.
@@ -272,7 +275,9 @@ impl<'a> Fusing<'a> {
         let in_turn = InTurn::of(device.caps());
         let (ranges, flows) = (FxHashMap::default(), Flows::new(&tables.ir));
         let turning = if loops == Loops::Auto { turning(tables) } else { BTreeMap::new() };
-        let mut this = Self { tables, device, kept, in_turn, pieces, programs, types, ranges, shares, flows, turning };
+        let in_groups = FxHashMap::default();
+        let mut this =
+            Self { tables, device, kept, in_turn, pieces, programs, types, ranges, in_groups, shares, flows, turning };
         let in_loops = in_loops(tables);
         let ir = &tables.ir;
         for node in ir.ids() {
@@ -286,6 +291,7 @@ impl<'a> Fusing<'a> {
                 Err(why) => say(node, why),
             }
         }
+        this.choose_groups();
         this.add_transfers(|this, node| in_loops.contains(&node) && !this.turning.contains_key(&this.flows.of(node)));
         this
     }
@@ -333,10 +339,10 @@ impl<'a> Fusing<'a> {
         }
         let next = self.ranges.len();
         let number = (grid.dims, [grid.offset, grid.global, grid.local.unwrap_or_default()]);
-        let each_item = uses.map(|uses| EachItem {
-            range: *self.ranges.entry(number).or_insert(next),
-            uses,
-            is_better: items > self.in_turn.most_better,
+        let each_item = uses.map(|uses| {
+            let range = *self.ranges.entry(number).or_insert(next);
+            self.in_groups.entry(range).or_insert(InGroups::UNKNOWN).add(&item, grid, sizes.is_some());
+            EachItem { range, uses, is_better: items > self.in_turn.most_better, in_groups: false }
         });
         let turns = self.turning.contains_key(&self.flows.of(node));
         // A fused kernel leaves room before each local variable.
@@ -391,18 +397,25 @@ impl<'a> Fusing<'a> {
     ) -> Vec<Option<FusedChain>> {
         let mut built: Vec<Option<FusedChain>> = chains.chains.iter().map(|_| None).collect();
         let caps = self.device.caps();
-        let in_turn = Way::InTurn(Dialect {
-            form: self.in_turn.form,
-            size_beyond: quirks::size_of_a_fourth_dimension(caps),
-            vectorizes: quirks::vectorizes_loops_rightly(caps),
-            joins_items: quirks::makes_vectors_of_items(caps),
-        });
-        let each_item = Way::EachItem { in_range: false };
-        let both = |at| [in_turn, each_item].map(|way| (at, way));
-        for (group, way) in self.programs.groups().into_iter().flat_map(both) {
+        let in_turn = |part| {
+            Way::InTurn(Dialect {
+                form: self.in_turn.form,
+                part,
+                size_beyond: quirks::size_of_a_fourth_dimension(caps),
+                vectorizes: quirks::vectorizes_loops_rightly(caps),
+                joins_items: quirks::makes_vectors_of_items(caps),
+            })
+        };
+        let ways = [
+            (Order::InTurn, in_turn(None)),
+            (Order::EachGroup, in_turn(self.in_turn.part)),
+            (Order::EachItem, Way::EachItem { in_range: false }),
+        ];
+        let in_each = |group| ways.map(|(order, way)| (group, order, way));
+        for (group, order, way) in self.programs.groups().into_iter().flat_map(in_each) {
             let is_of = |at: &usize| {
                 let chain = &chains.chains[*at];
-                chain.each_item == (way == each_item) && self.pieces[&chain.launches[0]].program == group
+                chain.order == order && self.pieces[&chain.launches[0]].program == group
             };
             let of: Vec<usize> = (0..chains.chains.len()).filter(is_of).collect();
             if of.is_empty() {
@@ -511,7 +524,7 @@ impl<'a> Fusing<'a> {
         let (params, launches) = (chain.needs.iter().map(param).collect(), launches.collect());
         let turns = self.turning.contains_key(&chain.flow());
         let lane_ends = self.lane_ends(chain);
-        let is_one_item = self.in_turn.form == Form::OneItem && !chain.each_item;
+        let is_one_item = self.in_turn.form == Form::OneItem && chain.order != Order::EachItem;
         let is_stated = is_one_item || quirks::understates_work_groups(self.device.caps());
         let group = self.group(chain).filter(|_| is_stated);
         FusedKernel { params, tabled: chain.tabled, launches, lane_ends, group, turns }
@@ -524,68 +537,6 @@ impl<'a> Fusing<'a> {
 
     fn lanes(&self, chain: &Chain) -> usize {
         self.lane_ends(chain).len() + 1
-    }
-
-    /// Returns how many work-items of a chain wait for each other.
-    fn group_of(&self, chain: &Chain) -> Option<usize> {
-        chain.launches.iter().find_map(|node| self.pieces[node].waiting.as_ref()).map(|waiting| waiting.group)
-    }
-
-    /// Returns the most work-items of a work-group that does launches in turn.
-    fn most_in_group(&self) -> usize {
-        let caps = self.device.caps();
-        quirks::most_in_groups_of_fused_kernels(caps).unwrap_or(usize::MAX).min(caps.max_work_group_size.max(1))
-    }
-
-    /// Returns the work-group of a fused kernel, if the driver does not choose it.
-    fn group(&self, chain: &Chain) -> Option<[usize; 3]> {
-        if chain.each_item {
-            let Command::Kernel { grid, .. } = self.tables.ir.command(chain.launches[0]) else { return None };
-            return grid.local;
-        }
-        let items = match self.in_turn.form {
-            Form::OneItem => ONE_ITEM,
-            Form::OneGroup => self.group_of(chain).unwrap_or_else(|| {
-                let all = chain.launches.iter().filter_map(|node| self.described(*node));
-                let items = all.map(|(.., [_, global, _])| global.iter().product::<usize>());
-                items.max().unwrap_or(1).next_power_of_two().min(self.most_in_group())
-            }),
-        };
-        Some([items, 1, 1])
-    }
-
-    /// Returns how the fused kernel of a chain is launched. None if the driver takes fewer work-items in a work-group than it has.
-    fn launch(&self, chain: &Chain, kernel: Kernel) -> Option<FusedChain> {
-        let facts = kernel.facts(self.device);
-        let most = facts.map_or(1, |facts| facts.max_work_group).max(1);
-        let local = self.group(chain);
-        let fits = local.is_none_or(|local| local.iter().product::<usize>() <= most);
-        if chain.each_item {
-            let Command::Kernel { grid, .. } = self.tables.ir.command(chain.launches[0]) else { return None };
-            return fits.then(|| FusedChain { kernel, grid: *grid, label: "".into(), table: None, turns: None });
-        }
-        // Fewer work-items share a launch too, if they do not wait for each other.
-        let is_free = self.in_turn.form == Form::OneGroup && self.group_of(chain).is_none();
-        let is_free = is_free && facts.is_none_or(|facts| facts.required_work_group.is_none());
-        let items = match local {
-            Some([items, ..]) if fits => items,
-            Some(_) if is_free => most,
-            _ => return None,
-        };
-        let lanes = self.lanes(chain);
-        let grid = Grid { dims: 1, offset: [0; 3], global: [lanes * items, 1, 1], local: Some([items, 1, 1]) };
-        let turns = match self.turning.get(&chain.flow()) {
-            Some(condition) => {
-                let state = Buffer::<u32>::new(kernel.program(), TURNS_WORDS).ok()?;
-                Some((state.region().mem, Location { mem: condition.mem, offset: condition.offset }))
-            }
-            None => None,
-        };
-        let table = match self.table(chain) {
-            Some(Table { bytes, .. }) => Some(memory_of(kernel.program(), &bytes).ok()?),
-            None => None,
-        };
-        Some(FusedChain { kernel, grid, label: "".into(), table, turns })
     }
 }
 

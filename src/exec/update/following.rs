@@ -21,7 +21,7 @@ use crate::exec::update::transaction::apply_to_object;
 use crate::graph::edit::undo::Edit;
 use crate::graph::{Index, Tables, Writer};
 use crate::ir::{ById, NodeId, Span, ViewId};
-use crate::lower::{Pointer, Together, Uses};
+use crate::lower::{Order, Pointer, Together, Uses};
 use crate::opencl_c::fused::FusedArg;
 use crate::report::WhyNotFused;
 
@@ -261,6 +261,16 @@ impl Form {
             let laid = &plan.layout.chains[chain as usize];
             let Some(grid) = holds(laid, main)? else { continue };
             let Command::Kernel { kernel, .. } = to.ir.command(laid.node) else { continue };
+            if laid.order == Order::EachGroup {
+                let part = plan.layout.rules.and_then(|rules| rules.part);
+                let of = to.tables.ir.grid_mut(laid.node).zip(part);
+                let now = of.as_ref().and_then(|(of, part)| fuse::in_parts(&grid, *part, of));
+                let (Some((of, _)), Some(now)) = (of, now) else {
+                    return Err(Unfit::new(laid.launches[0].node, "its range to what its fused kernel cannot do"));
+                };
+                *of = now;
+                continue;
+            }
             let facts = to.kernels[kernel.index()].facts(&exec.device);
             let most = facts.map_or(1, |facts| facts.max_work_group);
             let required = facts.and_then(|facts| facts.required_work_group);
@@ -458,16 +468,20 @@ fn change(
     if (changed.grid.is_some() || changed.promise)
         && let Some(rules) = plan.layout.rules
     {
-        let is_own = laid.each_item && Uses::of(&main.ir, *node).is_some();
+        let is_own = laid.order != Order::InTurn && Uses::of(&main.ir, *node).is_some();
         let name = main.ir.kernels[kernel.index()].name.as_ref();
         let fits = fuse::range_fits(rules, name, grid, (launch.may_see_groups, launch.waiting), is_own);
-        let (in_turn, _) = fits.map_err(|why| unfit(&format!("its range or promise: {why}")))?;
-        let keeps_its_form = if laid.each_item { is_own } else { in_turn };
+        let (in_turn, sizes) = fits.map_err(|why| unfit(&format!("its range or promise: {why}")))?;
+        let keeps_its_form = match laid.order {
+            Order::InTurn => in_turn,
+            Order::EachItem => is_own,
+            Order::EachGroup => is_own && sizes.is_some() && fuse::fits_in_parts(grid),
+        };
         if !keeps_its_form {
             return Err(unfit("its range or promise to what its fused kernel cannot do"));
         }
     }
-    if let Some(before) = changed.grid.as_deref().filter(|_| !laid.each_item) {
+    if let Some(before) = changed.grid.as_deref().filter(|_| laid.order != Order::EachItem) {
         let (old, new) = (fuse::range(before), fuse::range(grid));
         let items = |[.., local]: &[[usize; 3]; 3]| local.iter().product::<usize>();
         if launch.waiting.is_some() && items(&old) != items(&new) {
@@ -490,7 +504,7 @@ fn change(
     if laid.turns && changed.memory {
         return Err(unfit("the memory, or the place in it, of a loop whose turns a kernel does"));
     }
-    let depends = laid.each_item || laid.depends_on_memory;
+    let depends = laid.order != Order::InTurn || laid.depends_on_memory;
     Ok(depends && (changed.memory || changed.promise || changed.grid.is_some()))
 }
 
@@ -512,14 +526,15 @@ fn holds(laid: &LaidChain, main: &Tables) -> Result<Option<Grid>, Unfit> {
             Some(Pointer { to, is_constant: pointer.is_constant, element: pointer.element })
         };
         let pointers: Vec<Pointer<ViewId>> = pointers.iter().filter_map(now).collect();
-        let uses = if laid.each_item { Uses::of(&main.ir, *node) } else { None };
-        if laid.each_item && *first.get_or_insert(*grid) != *grid {
+        let is_promised = laid.order != Order::InTurn;
+        let uses = if is_promised { Uses::of(&main.ir, *node) } else { None };
+        if is_promised && *first.get_or_insert(*grid) != *grid {
             return Err(Unfit::new(
                 *node,
                 "its range, which is not that of the other launches of its fused kernel any more",
             ));
         }
-        if uses.is_some() != laid.each_item || together.takes(&main.ir, *node, &pointers, uses.as_ref()).is_err() {
+        if uses.is_some() != is_promised || together.takes(&main.ir, *node, &pointers, uses.as_ref()).is_err() {
             return Err(Unfit::new(*node, "its memory to what another launch of its fused kernel uses"));
         }
     }

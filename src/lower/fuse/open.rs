@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::waits::Waits;
-use super::{Chain, Fit, Group, Limits, Need, Together, WhyApart};
+use super::{Chain, Fit, Group, Limits, Need, Order, Together, WhyApart};
 use crate::command::Command;
 use crate::ir::{Ir, NodeId};
 
@@ -24,6 +24,7 @@ const MOST_TABLED: usize = 16 << 10;
 /// A chain that may grow.
 pub(super) struct Open {
     pub(super) group: Group,
+    order: Order,
     launches: Vec<NodeId>,
     needs: Vec<Need>,
     places: Vec<Vec<u32>>,
@@ -47,6 +48,7 @@ impl Open {
         let (least, has_launch, waits) = (LEAST, false, Waits::default());
         Self {
             group,
+            order: Order::InTurn,
             launches,
             needs,
             places,
@@ -72,16 +74,17 @@ impl Open {
         group: Group,
         fit: Fit<'_>,
     ) -> Result<(), WhyApart> {
-        let Fit { piece, each_item } = fit;
+        let (Fit { piece, each_item }, order) = (fit, fit.order());
         self.group.fits(&group)?;
-        if piece.begins && each_item.is_none() && !self.launches.is_empty() {
+        let is_alone = order == Order::EachItem;
+        if piece.begins && !is_alone && !self.launches.is_empty() {
             return Err(WhyApart::Calls);
         }
-        if each_item.is_some() && self.launches.len() >= most.each_item {
+        if is_alone && self.launches.len() >= most.each_item {
             return Err(WhyApart::Many);
         }
         // Sizes are those of the range, where each work-item is on its own.
-        let is_needed = |need: &Need| each_item.is_none() || !matches!(need, Need::Size(_));
+        let is_needed = |need: &Need| !is_alone || !matches!(need, Need::Size(_));
         let key = |(at, need): (usize, &Need)| (piece.shares.get(at).copied().unwrap_or(0), need.clone());
         let keys: Vec<(u32, Need)> =
             piece.needs.iter().enumerate().filter(|(_, need)| is_needed(need)).map(key).collect();
@@ -96,8 +99,7 @@ impl Open {
             }
         }
         // Values of work-items that are on their own stay arguments, which compilers know not to change.
-        let fits_with_table =
-            others + TABLE <= most.bytes && values > TABLE && values <= MOST_TABLED && each_item.is_none();
+        let fits_with_table = others + TABLE <= most.bytes && values > TABLE && values <= MOST_TABLED && !is_alone;
         if !self.launches.is_empty() && end > most.bytes && !fits_with_table {
             return Err(WhyApart::Arguments);
         }
@@ -118,6 +120,7 @@ impl Open {
         if piece.turns && each_item.is_none() {
             self.least = 1;
         }
+        self.order = order;
         self.places.push(places);
         self.launches.push(node);
         self.at.end = at + 1;
@@ -130,14 +133,13 @@ impl Open {
     }
 
     pub(super) fn close(mut self, ir: &Ir, (flow, most): (usize, Limits)) -> Option<Chain> {
-        let each_item = self.group.each_item.is_some();
         // For few values a table would only take room.
         let is_tabled =
             self.end > most.bytes.min(MOST_WITHOUT_TABLE) && self.values > TABLE && self.others + TABLE <= most.bytes;
-        let tabled = if is_tabled && !each_item { self.table(ir) } else { 0 };
-        let Self { launches, needs, places, at, least, has_launch, .. } = self;
+        let tabled = if is_tabled && self.order != Order::EachItem { self.table(ir) } else { 0 };
+        let Self { order, launches, needs, places, at, least, has_launch, .. } = self;
         let lane_ends = Vec::new();
-        let chain = Chain { launches, needs, tabled, places, each_item, lane_ends, at: (flow, at) };
+        let chain = Chain { launches, needs, tabled, places, order, lane_ends, at: (flow, at) };
         (has_launch && chain.launches.len() >= least).then_some(chain)
     }
 

@@ -25,7 +25,7 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use super::super::source::LocalText;
-use super::{Callee, Form, Function, RANGE_NAMES};
+use super::{Callee, Dialect, Form, Function, RANGE_NAMES};
 
 /// Returns the body of a kernel, in which nothing declares a local variable. `at` is where it is in the source.
 pub(super) fn body<'a>(text: &'a str, at: usize, locals: &[LocalText]) -> Cow<'a, str> {
@@ -131,8 +131,8 @@ pub(super) fn write_run(all: &mut String, callee: &Callee, names: &str, is_line:
 /// Between launches, where a work-group runs them.
 const BARRIER: &str = "    barrier(CLK_GLOBAL_MEM_FENCE);\n";
 
-/// Returns what comes after a launch. Work-items that wait for each other have done so.
-pub(super) fn after(function: Option<&Function<'_>>, form: Form) -> &'static str {
+/// Returns what comes after a launch. Work-items that wait for each other have done so, and in parts each has elements of its own.
+pub(super) fn after(function: Option<&Function<'_>>, dialect: Dialect) -> &'static str {
     let has_waited = function.is_some_and(|function| function.is_group);
-    if form == Form::OneGroup && !has_waited { BARRIER } else { "" }
+    if dialect.form == Form::OneGroup && dialect.part.is_none() && !has_waited { BARRIER } else { "" }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Callee, Dialect, Form, Function, RANGE, RANGE_NAMES, Run, group, listed};
+use super::{Callee, Dialect, Form, Function, RANGE, RANGE_NAMES, Run, group, listed, parts};
 
 /// Keeps a compiler from vectorizing the loop that follows.
 pub(super) const SCALAR: &str = "#pragma clang loop vectorize(disable) interleave(disable)";
@@ -19,11 +19,15 @@ pub(super) fn write_run(
     let (params, names) =
         (listed(function.params) + &group::params(locals), listed(&function.names) + &group::names(locals));
     let attribute = if run == Run::Line { "__attribute__((noinline)) " } else { "" };
-    let _ = writeln!(all, "{attribute}void {}({params}{RANGE}) {{", run.name(callee, is_line));
+    let part = if dialect.part.is_some() { parts::PART } else { "" };
+    let _ = writeln!(all, "{attribute}void {}({params}{RANGE}{part}) {{", run.name(callee, is_line));
     if function.is_group {
         return group::write_run(all, callee, &names, is_line);
     }
     let body = match (dialect.form, is_line) {
+        (Form::OneGroup, _) if dialect.part.is_some() => return parts::write_by_group(all, callee, &names, is_line),
+        (Form::OneItem, true) if dialect.part.is_some() => parts::LINE_BY_ITEM,
+        (Form::OneItem, false) if dialect.part.is_some() => parts::ROWS_BY_ITEM,
         (Form::OneItem, true) => {
             "for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)\n        \
              CALL(clgraph_fuse_x, 0, 0)"

@@ -30,6 +30,8 @@ pub(crate) struct KernelText {
     pub(in crate::opencl_c) type_text: String,
     /// Whether the body has an operator, type or function that takes low bits of a number.
     pub(super) takes_low_bits: bool,
+    /// Whether the body has little to compute.
+    pub(super) is_light: bool,
     /// Its local variables, or why they are not known.
     locals: Result<Vec<LocalText>, NotItem>,
     /// Atomic functions that its body calls on local memory, if no effect of them depends on the order of work-items.
@@ -350,6 +352,7 @@ impl<'a> Reader<'a> {
         let locals = self.locals(body, &names);
         let atomics = self.local_atomics(body, locals.as_deref().unwrap_or_default());
         let takes_low_bits = self.takes_low_bits(body) || self.takes_low_bits(inside);
+        let is_light = self.is_light(body);
         let (attributes, uses, body) = (attributes.join(" "), self.uses(inside, body), place);
         Ok(KernelText {
             attributes,
@@ -359,6 +362,7 @@ impl<'a> Reader<'a> {
             body,
             type_text,
             takes_low_bits,
+            is_light,
             locals,
             atomics,
             moves,

@@ -6,7 +6,7 @@ use super::{Fusing, How};
 use crate::cl::objects::kept_programs::MadeProgram;
 use crate::graph::{Flat, FusedChain};
 use crate::ir::NodeId;
-use crate::lower::{self, Chains, Limits};
+use crate::lower::{self, Chains, Limits, Order};
 use crate::report::fused::{NotFusedReport, WhyNotFused};
 
 /// Bytes of arguments that a kernel has besides those of its launches: whether it does them, what it needs for turns of a loop, and what
@@ -67,9 +67,9 @@ impl<'a> Attempt<'a> {
     pub(super) fn joins_in_vain(&self) -> bool {
         let text = |at: usize| {
             let chain = &self.chains.chains[at];
-            (self.fusing.pieces[&chain.launches[0]].program, chain.each_item)
+            (self.fusing.pieces[&chain.launches[0]].program, chain.order)
         };
-        let is_of_several = |text_of: (usize, bool)| {
+        let is_of_several = |text_of: (usize, Order)| {
             let its = (0..self.built.len()).filter(|at| text(*at) == text_of);
             let launches = its.flat_map(|at| self.chains.chains[at].launches.iter().copied());
             self.fusing.programs.of_all(launches).len() > 1

@@ -13,6 +13,8 @@ pub(in crate::exec) struct InTurn {
     /// The most work-items of a launch that is better in turn, where each work-item could do it on its own too: that is one more launch for
     /// the driver to divide.
     pub(in crate::exec) most_better: u64,
+    /// If each work-group does its part of launches with promises launch after launch: how many work-items a part has.
+    pub(in crate::exec) part: Option<u32>,
 }
 
 impl InTurn {
@@ -22,6 +24,6 @@ impl InTurn {
             false if quirks::makes_vectors_of_items(caps) => (Form::OneGroup, 16_384, 256),
             false => (Form::OneGroup, 4_096, 256),
         };
-        Self { form, most_items, most_better }
+        Self { form, most_items, most_better, part: quirks::part_of_each_work_group(caps) }
     }
 }

@@ -7,7 +7,7 @@ use super::{Fusing, InTurn, Table, Transfer};
 use crate::command::Command;
 use crate::graph::Flat;
 use crate::ir::{NodeId, Span};
-use crate::lower::{Chain, Chains, Pointer};
+use crate::lower::{Chain, Chains, Order, Pointer};
 use crate::opencl_c::fused::{FusedArg, FusedLaunch};
 use crate::opencl_c::source::ParamKind;
 use crate::quirks;
@@ -39,7 +39,7 @@ pub(in crate::exec) struct LaidChain {
     pub(in crate::exec) node: NodeId,
     /// The arguments of the node.
     pub(in crate::exec) args: Span,
-    pub(in crate::exec) each_item: bool,
+    pub(in crate::exec) order: Order,
     /// Whether the kernel does the turns of the loop whose body the chain is.
     pub(in crate::exec) turns: bool,
     /// Whether other memory could divide it: a compiler may take some for constant, or launches touch memory by several types.
@@ -103,9 +103,9 @@ impl Fusing<'_> {
         let depends =
             |pointer: &Pointer<u32>| pointer.is_constant || pointer.element.is_none() || pointer.element != first;
         let depends_on_memory = pointers.any(depends);
-        let (each_item, turns) = (chain.each_item, self.turning.contains_key(&chain.flow()));
+        let (order, turns) = (chain.order, self.turning.contains_key(&chain.flow()));
         let table = self.table(chain);
-        LaidChain { node: new, args, each_item, turns, depends_on_memory, launches, sharers, table }
+        LaidChain { node: new, args, order, turns, depends_on_memory, launches, sharers, table }
     }
 
     fn laid_launch(&self, node: NodeId, FusedLaunch { args, range, .. }: FusedLaunch) -> LaidLaunch {

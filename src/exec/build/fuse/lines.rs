@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 
 use super::Fusing;
 use crate::ir::NodeId;
-use crate::lower::{Chain, Chains};
+use crate::lower::{Chain, Chains, Order};
 use crate::opencl_c::fused::{FusedKernel, calls};
 use crate::quirks;
 
@@ -15,7 +15,7 @@ impl Fusing<'_> {
         let most = quirks::most_calls_in_fused_kernels(self.device.caps());
         // The body of a loop whose turns a kernel does stays whole: in parts, the host would decide its turns.
         let may_be_long = |chain: &&Chain| {
-            !chain.each_item && chain.launches.len() > most && !self.turning.contains_key(&chain.flow())
+            chain.order != Order::EachItem && chain.launches.len() > most && !self.turning.contains_key(&chain.flow())
         };
         let long = chains.chains.iter().filter(may_be_long);
         let begins: FxHashSet<NodeId> = long.flat_map(|chain| self.parts_of_long(chains, chain, most)).collect();

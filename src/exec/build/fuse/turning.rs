@@ -9,7 +9,7 @@ use super::Fusing;
 use crate::command::{Command, ControlKind, Location};
 use crate::graph::Tables;
 use crate::ir::{Body, NodeId, ViewId, ViewKind};
-use crate::lower::{self, Chain, Chains, Together};
+use crate::lower::{self, Chain, Chains, Order, Together};
 use crate::report::fused::WhyNotFused;
 
 /// The types by which a kernel may write the condition of its loop.
@@ -35,7 +35,8 @@ impl Fusing<'_> {
 
     /// Returns whether the kernel of a chain that is the body of a loop sees the condition as the chain leaves it.
     fn can_turn(&self, chain: &Chain) -> bool {
-        let Some(Location { mem, offset }) = self.turning.get(&chain.flow()).filter(|_| !chain.each_item) else {
+        let Some(Location { mem, offset }) = self.turning.get(&chain.flow()).filter(|_| chain.order == Order::InTurn)
+        else {
             return false;
         };
         let is_word = |number: u32| match self.types.get(number as usize) {

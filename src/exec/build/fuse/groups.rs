@@ -1,0 +1,160 @@
+//! Work-groups: how fused kernels are launched, and which launches each work-group does for its part of the work-items.
+
+use super::{Fusing, Table, memory_of};
+use crate::cl::memory::region::AsRegion;
+use crate::cl::objects::buffer::Buffer;
+use crate::cl::objects::fused::Item;
+use crate::cl::objects::kernel::Kernel;
+use crate::command::{Command, Grid, Location};
+use crate::graph::FusedChain;
+use crate::lower::{Chain, Order};
+use crate::opencl_c::fused::{Form, ONE_ITEM, TURNS_WORDS};
+use crate::quirks;
+
+/// The most work-items of launches that work-groups do part by part: their numbers have 31 bits.
+const MOST_ITEMS: u64 = i32::MAX as u64;
+
+/// Returns how many work-groups do a range in parts of so many work-items. A part is some of a row, or some rows: see
+/// `opencl_c/fused/parts.rs`.
+fn parts_of(global: [usize; 3], part: u32) -> Option<usize> {
+    let ([row, ..], part) = (global, part as usize);
+    let rows = global[1].checked_mul(global[2])?;
+    if row > part { rows.checked_mul(row.div_ceil(part)) } else { Some(rows.div_ceil(part / row.max(1))) }
+}
+
+fn grid_of(groups: usize, items: usize) -> Option<Grid> {
+    let global = groups.checked_mul(items)?;
+    Some(Grid { dims: 1, offset: [0; 3], global: [global, 1, 1], local: Some([items, 1, 1]) })
+}
+
+/// Returns how a fused kernel is launched whose work-groups do their parts of a range, if it was launched for another range as `was`.
+pub(in crate::exec) fn in_parts(range: &Grid, part: u32, was: &Grid) -> Option<Grid> {
+    let [items, ..] = was.local?;
+    grid_of(parts_of(range.global, part)?, items)
+}
+
+/// Returns whether work-groups can do a range part by part that fits in turn but for the number of its work-items.
+pub(in crate::exec) fn fits_in_parts(range: &Grid) -> bool {
+    let items = range.global.iter().try_fold(1_u64, |all, size| all.checked_mul(*size as u64));
+    items.is_some_and(|items| items <= MOST_ITEMS)
+}
+
+/// Whether each work-group does its part of the launches of a range, and not each work-item.
+#[derive(Clone, Copy)]
+pub(super) struct InGroups {
+    /// Whether all of them can be done so.
+    are_possible: bool,
+    /// Whether one of them needs it.
+    is_faster: bool,
+}
+
+impl InGroups {
+    pub(super) const UNKNOWN: Self = Self { are_possible: true, is_faster: false };
+
+    /// Adds a launch. `has_sizes`: its range fits in turn.
+    pub(super) fn add(&mut self, item: &Item<'_>, grid: &Grid, has_sizes: bool) {
+        self.are_possible &= item.vectorizes_in_loops && has_sizes && fits_in_parts(grid);
+        self.is_faster |= !item.is_light;
+    }
+}
+
+impl Fusing<'_> {
+    /// Decides for which ranges each work-group does its part, and not each work-item.
+    pub(super) fn choose_groups(&mut self) {
+        for of in self.pieces.values_mut().filter_map(|piece| piece.each_item.as_mut()) {
+            let known = self.in_groups.get(&of.range).filter(|_| self.in_turn.part.is_some());
+            of.in_groups = known.is_some_and(|of| of.are_possible && of.is_faster);
+        }
+    }
+
+    /// Returns how many work-groups do the launches of a chain in parts.
+    fn groups(&self, chain: &Chain) -> Option<usize> {
+        let Command::Kernel { grid, .. } = self.tables.ir.command(chain.launches[0]) else { return None };
+        parts_of(grid.global, self.in_turn.part?)
+    }
+
+    /// Returns how many work-items of a chain wait for each other.
+    pub(super) fn group_of(&self, chain: &Chain) -> Option<usize> {
+        chain.launches.iter().find_map(|node| self.pieces[node].waiting.as_ref()).map(|waiting| waiting.group)
+    }
+
+    /// Returns the most work-items of a work-group that does launches in turn.
+    fn most_in_group(&self) -> usize {
+        let caps = self.device.caps();
+        quirks::most_in_groups_of_fused_kernels(caps).unwrap_or(usize::MAX).min(caps.max_work_group_size.max(1))
+    }
+
+    /// Returns the work-group of a fused kernel, if the driver does not choose it.
+    pub(super) fn group(&self, chain: &Chain) -> Option<[usize; 3]> {
+        if chain.order == Order::EachItem {
+            let Command::Kernel { grid, .. } = self.tables.ir.command(chain.launches[0]) else { return None };
+            return grid.local;
+        }
+        let items = match self.in_turn.form {
+            Form::OneItem => ONE_ITEM,
+            Form::OneGroup => self.group_of(chain).unwrap_or_else(|| {
+                let all = chain.launches.iter().filter_map(|node| self.described(*node));
+                let items = all.map(|(.., [_, global, _])| global.iter().product::<usize>());
+                items.max().unwrap_or(1).next_power_of_two().min(self.most_in_group())
+            }),
+        };
+        Some([items, 1, 1])
+    }
+
+    /// Returns how the fused kernel of a chain is launched. None if the driver takes fewer work-items in a work-group than it has.
+    pub(super) fn launch(&self, chain: &Chain, kernel: Kernel) -> Option<FusedChain> {
+        let facts = kernel.facts(self.device);
+        let most = facts.map_or(1, |facts| facts.max_work_group).max(1);
+        let local = self.group(chain);
+        let fits = local.is_none_or(|local| local.iter().product::<usize>() <= most);
+        if chain.order == Order::EachItem {
+            let Command::Kernel { grid, .. } = self.tables.ir.command(chain.launches[0]) else { return None };
+            return fits.then(|| FusedChain { kernel, grid: *grid, label: "".into(), table: None, turns: None });
+        }
+        // Fewer work-items share a launch too, if they do not wait for each other.
+        let is_free = self.in_turn.form == Form::OneGroup && self.group_of(chain).is_none();
+        let is_free = is_free && facts.is_none_or(|facts| facts.required_work_group.is_none());
+        let items = match local {
+            Some([items, ..]) if fits => items,
+            Some(_) if is_free => most,
+            _ => return None,
+        };
+        let groups = match chain.order {
+            Order::EachGroup => self.groups(chain)?,
+            Order::InTurn | Order::EachItem => self.lanes(chain),
+        };
+        let grid = grid_of(groups, items)?;
+        let turns = match self.turning.get(&chain.flow()) {
+            Some(condition) => {
+                let state = Buffer::<u32>::new(kernel.program(), TURNS_WORDS).ok()?;
+                Some((state.region().mem, Location { mem: condition.mem, offset: condition.offset }))
+            }
+            None => None,
+        };
+        let table = match self.table(chain) {
+            Some(Table { bytes, .. }) => Some(memory_of(kernel.program(), &bytes).ok()?),
+            None => None,
+        };
+        Some(FusedChain { kernel, grid, label: "".into(), table, turns })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_some_of_a_row_or_some_rows() {
+        let line = |items| parts_of([items, 1, 1], 512);
+        assert_eq!([1, 512, 513, 1_024, 262_144].map(line), [1, 1, 2, 2, 512].map(Some));
+        assert_eq!(parts_of([1_500, 15, 1], 512), Some(45));
+        assert_eq!(parts_of([24, 32, 31], 512), Some(48), "21 rows in each, of 992");
+        assert_eq!(parts_of([1, 1_000, 2], 512), Some(4));
+        assert_eq!(parts_of([600, usize::MAX, 2], 512), None);
+        let range = Grid { dims: 2, offset: [3, 4, 0], global: [1_024, 6, 1], local: Some([8, 2, 1]) };
+        let was = grid_of(1, 64).unwrap();
+        assert_eq!(in_parts(&range, 512, &was), grid_of(12, 64));
+        assert!(fits_in_parts(&range));
+        assert!(!fits_in_parts(&Grid { global: [1 << 20, 1 << 11, 1], ..range }));
+    }
+}
