@@ -274,9 +274,8 @@ fn kernel(
         let operator = ["+", "-", "*"][rng.usize(..3)];
         let _ = writeln!(
             all,
-            "    const size_t i = get_global_id(0) - get_global_offset(0) + get_global_size(0) * (get_global_id(1) - \
-             get_global_offset(1));\n    to[i] {operator}= from[{}] * ux;\n}}",
-            if reads_own { "i" } else { "i < 99 ? i : 7" },
+            "    to[get_global_linear_id()] {operator}= from[{}] * ux;\n}}",
+            if reads_own { "get_global_linear_id()" } else { "7" },
         );
         return shape;
     }

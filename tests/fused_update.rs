@@ -38,7 +38,7 @@ const SOURCE: &str = "
     }
     kernel void own(global uint *to, global const uint *from, uint by) {
         size_t i = get_global_id(0);
-        to[i] = to[i] * 3 + from[i] * by + i;
+        to[i] = to[i] * by + from[i];
     }
     kernel void peek(global uint *to, global const uint *from, uint by) {
         size_t i = get_global_id(0);
@@ -82,7 +82,7 @@ impl Launch {
                 Kind::Stir => x.wrapping_mul(5).wrapping_add(index),
                 Kind::Look => x.wrapping_add(read[(i * 7 + by as usize) % LEN]),
                 Kind::Shift => read[(i + 1) % LEN] ^ by,
-                Kind::Own => x.wrapping_mul(3).wrapping_add(read[i].wrapping_mul(by)).wrapping_add(index),
+                Kind::Own => x.wrapping_mul(by).wrapping_add(read[i]),
                 Kind::Peek => x.wrapping_add(read[(i + by as usize) % PEEKED]),
             };
         }
