@@ -46,6 +46,8 @@ enum Bodies {
     Plain,
     /// A few operations, which some drivers do in another way than more.
     Light,
+    /// Low bits of numbers are taken, but every index is a global id.
+    Ids,
 }
 
 /// A vector as an argument: its type, how many bytes that has, and its last component.
@@ -125,6 +127,30 @@ fn plain_body(rng: &mut Rng, all: &mut String, shape: &Shape, ids: &[&str]) {
     let value = plain_expression(rng, shape.writes_floats, 3, ids);
     let old = if rng.bool() { "to[i] +" } else { "" };
     let _ = writeln!(all, "    to[i] = {old} ({value});\n}}");
+}
+
+/// Writes the body of a kernel whose indices are global ids, which are those of elements where there is one dimension and no offset.
+fn body_of_ids(rng: &mut Rng, all: &mut String, shape: &Shape) {
+    let id = ["const size_t i", "uint i", "const int i"][rng.usize(..3)];
+    let index = if shape.reads_own || rng.bool() { ["i", "get_global_id(0)"][rng.usize(..2)] } else { "i" };
+    let (read, ids) = (if shape.reads_floats { "x" } else { "u" }, ["i", "i", "get_global_size(0)"]);
+    let _ =
+        writeln!(all, "    {id} = get_global_id(0);\n    float x = fx;\n    uint u = ux;\n    {read} = from[{index}];");
+    for _ in 0..rng.usize(1..4) {
+        let value = plain_expression(rng, false, 2, &ids);
+        let _ = match rng.u8(..5) {
+            0 => writeln!(all, "    for (uint k = 0; k < (u & 7u); k++) u = u * 5u + {value};"),
+            1 => writeln!(all, "    u = (u ^ ({value} >> 3)) % ({value} | 1u);"),
+            2 => writeln!(all, "    u = rotate(u, {value} & 15u);"),
+            3 => writeln!(all, "    if ((u & 3u) == 1u) x = {};", plain_expression(rng, true, 2, &ids)),
+            _ => writeln!(all, "    x = convert_float(u % 99u) / (fabs(x) + 1.5f);"),
+        };
+    }
+    let _ = writeln!(
+        all,
+        "    to[i] = {};\n}}",
+        if shape.writes_floats { "x + convert_float(u & 255u)" } else { "u ^ as_uint(x)" }
+    );
 }
 
 /// Writes a float or an integer expression.
@@ -277,6 +303,10 @@ fn kernel(
             "    to[get_global_linear_id()] {operator}= from[{}] * ux;\n}}",
             if reads_own { "get_global_linear_id()" } else { "7" },
         );
+        return shape;
+    }
+    if bodies == Bodies::Ids {
+        body_of_ids(rng, all, &shape);
         return shape;
     }
     if bodies == Bodies::Plain || rng.u8(..3) == 0 {
@@ -459,8 +489,9 @@ impl Launch {
     }
 
     /// Launches whose work-items write their own elements, over few ranges, so that many fit together.
-    fn own(rng: &mut Rng, shapes: &[Shape]) -> Vec<Self> {
+    fn own(rng: &mut Rng, shapes: &[Shape], bodies: Bodies) -> Vec<Self> {
         let ranges = [((19_200, 1), (0, 0), (64, 1)), ((160, 120), (2, 1), (16, 2)), ((16_500, 1), (7, 0), (66, 1))];
+        let ranges = if bodies == Bodies::Ids { &ranges[..1] } else { &ranges };
         let mut all = Vec::new();
         for _ in 0..rng.usize(1..5) {
             let (size, offset, group) = ranges[rng.usize(..ranges.len())];
@@ -571,7 +602,7 @@ fn random(own: bool, test: &str) -> (usize, usize) {
     for number in 0..count {
         let std = if caps.version.major >= 3 { "-cl-std=CL3.0" } else { "-cl-std=CL2.0" };
         let bodies = match own {
-            true => [Bodies::Any, Bodies::Any, Bodies::Plain, Bodies::Light][rng.usize(..4)],
+            true => [Bodies::Any, Bodies::Any, Bodies::Plain, Bodies::Light, Bodies::Ids][rng.usize(..5)],
             false => Bodies::Any,
         };
         // The kernels of some programs have the same names, and their macros and functions other meanings.
@@ -594,7 +625,7 @@ fn random(own: bool, test: &str) -> (usize, usize) {
         let mut list: Vec<Launch> = Vec::new();
         for _ in 0..rng.usize(1..6) {
             if own {
-                list.extend(Launch::own(&mut rng, &shapes));
+                list.extend(Launch::own(&mut rng, &shapes, bodies));
                 continue;
             }
             list.extend((0..rng.usize(2..10)).map(|_| Launch::new(&mut rng, &shapes)));

@@ -553,6 +553,41 @@ fn an_index_wraps_only_where_low_bits_are_taken() {
     ] {
         assert!(wraps("", odd), "{odd}");
     }
+    // Whatever is computed, if an index is a global id as it is.
+    for plain in [
+        "b[i] = a[i] % 7 ^ n >> 3;",
+        "uint v = a[i]; for (uint k = 0; k < 9; ++k) v = (v ^ (v >> 7)) * 3u; a[i] = (uchar)v & 15;",
+        "const int k = get_global_id(0); if (k <= 7 || k == 9) return; b[k] /= a[get_global_id(0)] - k;",
+        "unsigned int k = get_global_id(0); while (n > k) n -= k % 3; a[k] = n;",
+    ] {
+        assert!(!wraps("", plain) && !wraps("typedef struct { int x; } pair;", plain), "{plain}");
+    }
+    for odd in [
+        "b[i] = a[i % 8];",
+        "b[i] = n % 7; i += 1;",
+        "b[i] = n % 7; ++i;",
+        "b[i--] = n % 7;",
+        "i <<= 8; b[i] = n % 7;",
+        "i = i % 8; b[i] = 1;",
+        "size_t *p = &i; *p = *p % 8; b[i] = 1;",
+        "{ uint i = n % 8; b[i] = 1; }",
+        "for (uint i = 0; i < n % 8; ++i) b[i] = 1;",
+        "uchar k = get_global_id(0); b[k] = n % 7;",
+        "short int k = get_global_id(0); b[k] = n % 7;",
+        "uint k = get_global_id(0) * 3; b[k] = n % 7;",
+        "uint k = get_local_id(0); b[k] = n % 7;",
+        "b[n % 8] = 1;",
+        "*(b + i % 8) = 1;",
+        "b[i] = vload4(i % 8, b).x;",
+        "float c[8]; c[i % 8] = 1; b[i] = c[0];",
+        "global float *c = b; c[i % 8] = 1;",
+        "(b)[i % 8] = 1;",
+        "b[i] = (i % 8)[b];",
+    ] {
+        assert!(wraps("", odd), "{odd}");
+    }
+    assert!(wraps("size_t low(size_t x) { return x % 7; }", "b[i] = low(i);"));
+    assert!(wraps("#define I i % 8", "b[i] = n % 7; b[I] = 1;"));
     assert!(wraps("typedef uchar narrow;", "b[(narrow)i] = 1;"));
     assert!(wraps("#define LOW(x) ((x) & 7)", "b[LOW(i)] = 1;"));
     assert!(wraps("size_t low(size_t x) { return x & 7; }", "b[low(i)] = 1;"));

@@ -36,7 +36,6 @@ void clgraph_fuse_item_g(global int * t, const clgraph_fuse_id clgraph_fuse_x, c
 void clgraph_fuse_turn1_f(global const int * s , global int * t , const pair by, const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2) {
     volatile uint clgraph_fuse_v0 = clgraph_fuse_o0;
     const uint clgraph_fuse_b0 = clgraph_fuse_v0;
-#pragma clang loop vectorize(disable) interleave(disable)
     for (uint clgraph_fuse_x = clgraph_fuse_b0; clgraph_fuse_x < clgraph_fuse_b0 + clgraph_fuse_n0; ++clgraph_fuse_x)
         clgraph_fuse_item_f(s, t, by, clgraph_fuse_x, 0, 0, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
 }
@@ -47,18 +46,14 @@ __attribute__((noinline)) void clgraph_fuse_run3_g(global int * t, const uint cl
     const uint clgraph_fuse_b1 = clgraph_fuse_v1;
     volatile uint clgraph_fuse_v2 = clgraph_fuse_o2;
     const uint clgraph_fuse_b2 = clgraph_fuse_v2;
-#pragma clang loop vectorize(disable) interleave(disable)
     for (uint clgraph_fuse_z = clgraph_fuse_b2; clgraph_fuse_z < clgraph_fuse_b2 + clgraph_fuse_n2; ++clgraph_fuse_z)
-#pragma clang loop vectorize(disable) interleave(disable)
     for (uint clgraph_fuse_y = clgraph_fuse_b1; clgraph_fuse_y < clgraph_fuse_b1 + clgraph_fuse_n1; ++clgraph_fuse_y)
-#pragma clang loop vectorize(disable) interleave(disable)
     for (uint clgraph_fuse_x = clgraph_fuse_b0; clgraph_fuse_x < clgraph_fuse_b0 + clgraph_fuse_n0; ++clgraph_fuse_x)
         clgraph_fuse_item_g(t, clgraph_fuse_x, clgraph_fuse_y, clgraph_fuse_z, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
 }
 void clgraph_fuse_turn1_g(global int * t, const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2) {
     volatile uint clgraph_fuse_v0 = clgraph_fuse_o0;
     const uint clgraph_fuse_b0 = clgraph_fuse_v0;
-#pragma clang loop vectorize(disable) interleave(disable)
     for (uint clgraph_fuse_x = clgraph_fuse_b0; clgraph_fuse_x < clgraph_fuse_b0 + clgraph_fuse_n0; ++clgraph_fuse_x)
         clgraph_fuse_item_g(t, clgraph_fuse_x, 0, 0, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
 }

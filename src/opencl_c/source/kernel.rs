@@ -30,6 +30,8 @@ pub(crate) struct KernelText {
     pub(in crate::opencl_c) type_text: String,
     /// Whether the body has an operator, type or function that takes low bits of a number.
     pub(super) takes_low_bits: bool,
+    /// Whether all that the body takes for an index into memory is a global id.
+    pub(super) takes_ids_as_indices: bool,
     /// Whether the body has little to compute.
     pub(super) is_light: bool,
     /// Its local variables, or why they are not known.
@@ -352,6 +354,8 @@ impl<'a> Reader<'a> {
         let locals = self.locals(body, &names);
         let atomics = self.local_atomics(body, locals.as_deref().unwrap_or_default());
         let takes_low_bits = self.takes_low_bits(body) || self.takes_low_bits(inside);
+        let kinds = names.iter().map(String::as_str).zip(each.iter().map(|param| param.kind));
+        let takes_ids_as_indices = self.takes_ids_as_indices(body, kinds);
         let is_light = self.is_light(body);
         let (attributes, uses, body) = (attributes.join(" "), self.uses(inside, body), place);
         Ok(KernelText {
@@ -362,6 +366,7 @@ impl<'a> Reader<'a> {
             body,
             type_text,
             takes_low_bits,
+            takes_ids_as_indices,
             is_light,
             locals,
             atomics,
