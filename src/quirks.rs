@@ -263,11 +263,11 @@ pub(crate) fn makes_vectors_of_items(caps: &Caps) -> bool {
     driver(caps) == Driver::IntelCpu
 }
 
-/// On CPUs, a chain of launches that each work-item does on its own is a long text, which compilers make vectors of only if each launch computes
-/// little. With 262 144 work-items, 64 launches of `exp` take 3.4 (PoCL 3.1), 3.9 (PoCL 7.1) and 1.8 times (Intel 2026.2) as long as one by one. Where
-/// a work-item, on Intel's runtime a work-group, does its part launch after launch, they take 0.9, 0.86 and 0.6 to 0.8 times as long, and with
-/// 16 384 work-items 0.43, 0.5 and 0.19. On rusticl (Mesa 26.2) neither is faster for all kernels: 0.73 and 0.52 for `exp`, 0.04 and 0.37 for an
-/// addition and a multiplication.
+/// On CPUs, a chain of launches that each work-item does on its own is a long text, of which compilers make vectors only if each launch computes
+/// little. With 262 144 work-items, 64 launches of `exp` take 3.4 (PoCL 3.1), 3.9 (PoCL 7.1) and 1.8 times (Intel 2026.2) as long as one by
+/// one. Where a work-item, on Intel's runtime a work-group, does its part launch after launch, they take 0.9, 0.86 and 0.6 to 0.8 times as long,
+/// and with 16 384 work-items 0.43, 0.5 and 0.19. On rusticl (Mesa 26.2) neither way is faster for all kernels: 0.73 and 0.52 for `exp`, 0.04 and
+/// 0.37 for an addition and a multiplication.
 ///
 /// Returns how many work-items a work-group does launch after launch, whose memory fits into the first cache.
 pub(crate) fn part_of_each_work_group(caps: &Caps) -> Option<u32> {

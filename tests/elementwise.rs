@@ -176,9 +176,10 @@ fn work_items_do_little_on_their_own_and_work_groups_more() {
     let [add, dense] = ["add", "dense"].map(|name| program.kernel(name).unwrap());
     let has_groups =
         !caps.gpu && ["Portable Computing Language", "Intel(R)"].iter().any(|of| caps.platform.starts_with(of));
-    for more in [0, 1, 5] {
+    // One in four hundred is done as the others are, and eight are not. More than 1 000 bytes of numbers are in a table.
+    for more in [0, 1, 8] {
         let graph = field.bench.graph();
-        for number in 0..150 {
+        for number in 0..400 {
             let [to, from] = if number % 2 == 0 { [x, y] } else { [y, x] };
             let node = graph.kernel(&add).read_write(to).read(from).arg(0.001 * number as f32);
             // SAFETY: as above.
@@ -190,10 +191,10 @@ fn work_items_do_little_on_their_own_and_work_groups_more() {
             unsafe { node.elementwise(0, 4).elementwise(1, 4).range(LEN - 3).add() }.unwrap();
         }
         let report = field.compare(&graph, Path::Auto);
-        let form = if has_groups && more > 0 { FusedForm::EachGroup } else { FusedForm::EachItem };
+        let form = if has_groups && more > 1 { FusedForm::EachGroup } else { FusedForm::EachItem };
         assert!(report.fused.iter().all(|of| of.form == form), "{report}");
-        assert_eq!(report.fused.iter().map(|of| of.nodes.len()).sum::<usize>(), 150 + more, "{report}");
-        assert_eq!(report.fused.len() == 1, form == FusedForm::EachGroup || caps.gpu, "{report}");
+        assert_eq!(report.fused.iter().map(|of| of.nodes.len()).sum::<usize>(), 400 + more, "{report}");
+        assert_eq!(report.fused.len() == 1, form == FusedForm::EachGroup, "{report}");
     }
 }
 

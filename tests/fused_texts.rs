@@ -69,7 +69,7 @@ impl Launches<'_> {
             self.one(name, |node| {
                 let node = node.read_write(&self.buffers[0]);
                 let node = if let Some(by) = by { node.arg(by) } else { node };
-                if dims == 1 { node.range(range[0]) } else { node.range(range) }
+                if dims == 1 { node.range(range[0]).offset(3) } else { node.range(range) }
             });
         };
         launch("f", Some(7));
@@ -241,7 +241,7 @@ const TEXTS: [Text; 21] = [
     text! { "parts_one_item_line",
         buffers: 1,
         first: int,
-        fused: |node, b| node.read_write(&b[0]).arg(7).arg(9).arg(N + 30).arg(1_u32).range(6).work_group(2),
+        fused: |node, b| node.read_write(&b[0]).arg(7).arg(9).arg(N + 30).arg(3_u32).arg(1_u32).range(6).work_group(2),
         launches: |at| at.parts(1, [N as usize + 30, 1, 1]),
     },
     text! { "parts_one_item_rows",
@@ -253,13 +253,13 @@ const TEXTS: [Text; 21] = [
     text! { "parts_joined_line",
         buffers: 1,
         first: int,
-        fused: |node, b| node.read_write(&b[0]).arg(7).arg(9).arg(N + 30).arg(1_u32).range(12).work_group(4),
+        fused: |node, b| node.read_write(&b[0]).arg(7).arg(9).arg(N + 30).arg(3_u32).arg(1_u32).range(12).work_group(4),
         launches: |at| at.parts(1, [N as usize + 30, 1, 1]),
     },
     text! { "parts_joined_rows",
         buffers: 1,
         first: int,
-        fused: |node, b| node.read_write(&b[0]).arg(7).arg(9).arg(5_u32).arg(3_u32).arg(3_u32).arg(1_u32).range(12).work_group(4),
+        fused: |node, b| node.read_write(&b[0]).arg(7).arg(9).arg(5_u32).arg(3_u32).arg(3_u32).arg(1_u32).range(24).work_group(8),
         launches: |at| at.parts(3, [5, 3, 3]),
     },
     text! { "groups",

@@ -44,6 +44,10 @@ const SOURCE: &str = "
         size_t i = get_global_id(0);
         to[i] += from[(i + by) % 512];
     }
+    kernel void dense(global uint *to, global const uint *from, uint by) {
+        size_t i = get_global_id(0);
+        to[i] = (to[i] ^ from[i] >> 3) * 3 + to[i] % (by | 1);
+    }
 ";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +58,8 @@ enum Kind {
     Look,
     Shift,
     Own,
+    /// It computes more.
+    Dense,
     Peek,
 }
 
@@ -83,6 +89,7 @@ impl Launch {
                 Kind::Look => x.wrapping_add(read[(i * 7 + by as usize) % LEN]),
                 Kind::Shift => read[(i + 1) % LEN] ^ by,
                 Kind::Own => x.wrapping_mul(by).wrapping_add(read[i]),
+                Kind::Dense => (*x ^ read[i] >> 3).wrapping_mul(3).wrapping_add(*x % (by | 1)),
                 Kind::Peek => x.wrapping_add(read[(i + by as usize) % PEEKED]),
             };
         }
@@ -114,7 +121,7 @@ impl World {
         let bench = Bench::new();
         let std = if bench.queue.device().caps().version.major >= 3 { "-cl-std=CL3.0" } else { "-cl-std=CL2.0" };
         let program = ProgramBuilder::new(&bench.queue).options(std).source(SOURCE).unwrap();
-        let names = ["scale", "stir", "eight", "look", "shift", "own", "peek"];
+        let names = ["scale", "stir", "eight", "look", "shift", "own", "peek", "dense"];
         let kernels = names.iter().map(|name| program.kernel(name).unwrap()).collect();
         let len = if wide { WIDE } else { LEN };
         let buffers = (0..BUFFERS).map(|_| Buffer::new(&bench.queue, len).unwrap()).collect();
@@ -124,7 +131,7 @@ impl World {
 
     fn random(&self, rng: &mut Rng) -> Launch {
         let kinds: &[Kind] = match self.wide {
-            true => &[Kind::Own, Kind::Own, Kind::Peek],
+            true => &[Kind::Own, Kind::Own, Kind::Dense, Kind::Peek],
             false => &[Kind::Scale, Kind::Scale, Kind::Stir, Kind::Look, Kind::Shift],
         };
         let kind = kinds[rng.usize(..kinds.len())];
@@ -140,10 +147,10 @@ impl World {
         launch.to = rng.usize(..most);
         launch.from = match launch.kind {
             Kind::Peek if rng.u8(..40) > 0 => BUFFERS - 2 + rng.usize(..2),
-            Kind::Own if rng.u8(..4) > 0 => launch.to,
+            Kind::Own | Kind::Dense if rng.u8(..4) > 0 => launch.to,
             _ => rng.usize(..BUFFERS),
         };
-        if launch.from == launch.to && !matches!(launch.kind, Kind::Own) {
+        if launch.from == launch.to && !matches!(launch.kind, Kind::Own | Kind::Dense) {
             launch.from = (launch.from + 1) % BUFFERS;
         }
     }
@@ -162,13 +169,14 @@ impl World {
         from: &impl clgraph::BufferArg<u32>,
         by: impl clgraph::ValueArg,
     ) -> KernelNode<'g> {
-        let [scale, stir, _, look, shift, own, peek] = self.kernels.as_slice() else { panic!() };
+        let [scale, stir, _, look, shift, own, peek, dense] = self.kernels.as_slice() else { panic!() };
         let node = match launch.kind {
             Kind::Scale => graph.kernel(scale).read(from).write(to).arg(by),
             Kind::Stir => graph.kernel(stir).read_write(to),
             Kind::Look => graph.kernel(look).read_write(to).read(from).arg(by),
             Kind::Shift => graph.kernel(shift).read(from).write(to).arg(by),
             Kind::Own => graph.kernel(own).read_write(to).read(from).arg(by).elementwise(0, 4).elementwise(1, 4),
+            Kind::Dense => graph.kernel(dense).read_write(to).read(from).arg(by).elementwise(0, 4).elementwise(1, 4),
             Kind::Peek => graph.kernel(peek).read_write(to).read(from).arg(by).elementwise(0, 4),
         };
         node.range(launch.len).range_up_to(if self.wide { WIDE } else { LEN })
@@ -469,6 +477,39 @@ fn is_promised(report: &Report) -> bool {
     [FusedForm::EachItem, FusedForm::EachGroup].contains(&report.fused[0].form)
 }
 
+/// Whether work-groups do launches on their own on the driver, if they compute more than a little.
+fn has_parts(world: &World) -> bool {
+    let caps = world.bench.queue.device().caps();
+    !caps.gpu && ["Portable Computing Language", "Intel(R)"].iter().any(|of| caps.platform.starts_with(of))
+}
+
+/// Rules Z4, Z5: the ranges of launches that work-groups do on their own, of which another number does others.
+#[test]
+fn ranges_of_launches_that_work_groups_do_on_their_own_follow_updates() {
+    let world = World::new(true);
+    let graph = |len: usize| {
+        let graph = world.bench.graph();
+        let launches = (1..6).map(move |by| Launch { kind: Kind::Dense, to: 0, from: 1, by, len, active: 0 });
+        for launch in launches.clone() {
+            // SAFETY: a work-item touches its own elements.
+            unsafe { world.plain(&graph, &launch).add() }.unwrap();
+        }
+        (graph, launches)
+    };
+    let executable = graph(WIDE).0.finalize(Finalize::new().updatable().fuse(Fuse::Now)).unwrap();
+    let report = executable.report();
+    assert_eq!(report.fused[0].form == FusedForm::EachGroup, has_parts(&world), "{report}");
+    for len in [WIDE / 2, WIDE, 4_111, 700, WIDE - 1] {
+        let (graph, launches) = graph(len);
+        executable.update_from(&graph).unwrap();
+        assert_eq!(executable.report().fusing, FusingState::Taken, "{len} {}", executable.report());
+        let mut memory = world.bench.start(&world.buffers);
+        executable.submit(&world.bench.queue).unwrap().wait_for(LONG).unwrap();
+        launches.for_each(|launch| launch.run(&mut memory));
+        assert!(world.bench.contents(&world.buffers) == memory, "{len} {}", executable.report());
+    }
+}
+
 /// Rule Z5: a list of nodes, one node, the whole graph, another graph, launches in the place of others, a range.
 #[test]
 fn each_way_of_updating_reaches_fused_launches() {
@@ -707,15 +748,17 @@ fn follows_work_groups(has_more: bool) {
             unsafe { own.elementwise(1, 4).range(WIDE).work_group(group).add() }.unwrap();
         }
         if has_more {
-            let peek = graph.kernel(&world.kernels[6]).read_write(&world.buffers[0]).read(&world.buffers[2]).arg(3_u32);
+            let launch = Launch { kind: Kind::Dense, to: 0, from: 1, by: 3, len: WIDE, active: 0 };
             // SAFETY: as above.
-            unsafe { peek.elementwise(0, 4).range(WIDE).work_group(group).add() }.unwrap();
+            unsafe { world.plain(&graph, &launch).work_group(group).add() }.unwrap();
         }
         graph
     };
     let executable = graph(8).finalize(Finalize::new().updatable().fuse(Fuse::Now)).unwrap();
     let report = executable.report();
     assert_eq!((count(&report), is_promised(&report)), (4 + usize::from(has_more), true), "{report}");
+    let in_groups = report.fused[0].form == FusedForm::EachGroup;
+    assert_eq!(in_groups, has_more && has_parts(&world), "{report}");
     let is_stated = bench.queue.device().caps().platform == "NVIDIA CUDA";
     for group in [16, 4, 16] {
         executable.update_from(&graph(group)).unwrap();
@@ -734,7 +777,7 @@ fn follows_work_groups(has_more: bool) {
             Launch { kind: Kind::Own, to: 0, from: 1, by, len: WIDE, active: 0 }.run(&mut memory);
         }
         if has_more {
-            Launch { kind: Kind::Peek, to: 0, from: 2, by: 3, len: WIDE, active: 0 }.run(&mut memory);
+            Launch { kind: Kind::Dense, to: 0, from: 1, by: 3, len: WIDE, active: 0 }.run(&mut memory);
         }
         assert_eq!(world.bench.contents(&world.buffers), memory, "{}", executable.report());
     }

@@ -27,6 +27,7 @@ const SOURCE: &str = "
         to[get_global_id(0)] = tile[get_local_size(0) - 1 - me] + first + get_group_id(0);
     }
     kernel void add(global uint *to, uint by) { to[get_global_id(0)] += by; }
+    kernel void stir(global uint *to, uint by) { size_t i = get_global_id(0); to[i] = (to[i] ^ by) * 3 + (to[i] >> 2) + i - by; }
     kernel void combine(global const uint *from, global uint *to) { to[get_global_id(0)] = to[get_global_id(0)] * 3 + from[get_global_id(0)]; }
     kernel void all_below(global const uint *values, uint limit, global uint *goes_on) {
         uint all = 1;
@@ -106,6 +107,35 @@ impl Turns {
 
 fn node_text(node: &Loop) -> String {
     clgraph::Node::from(node).to_string()
+}
+
+/// Rules Z4, Z9: launches that promise to touch their own elements go in turn in such a loop, however many work-items they have.
+#[test]
+fn promises_keep_no_kernel_from_doing_turns() {
+    const MANY: usize = 3_000;
+    let turns = Turns::new();
+    let many = Buffer::<u32>::new(&turns.bench.queue, MANY).unwrap();
+    let body = turns.bench.graph();
+    for by in 0..6_u32 {
+        let stir = body.kernel(&turns.kernel("stir")).read_write(&many).arg(by).elementwise(0, 4).range(MANY);
+        // SAFETY: each work-item touches its own element.
+        unsafe { stir.add() }.unwrap();
+    }
+    // SAFETY: it touches the first element.
+    unsafe { body.kernel(&turns.kernel("count_down")).read_write(&turns.left).range(1).add() }.unwrap();
+    let body = body.finalize(Finalize::new()).unwrap();
+    let both = turns.both(|graph| graph.repeat_while(&turns.left, &body).add().unwrap());
+    assert_eq!(both.each_ref().map(|(executable, _)| is_on_device(executable)), [false, true]);
+    let found = both.each_ref().map(|(executable, node)| {
+        turns.set(9);
+        let fill = turns.bench.graph();
+        fill.fill(&many, 5_u32).add().unwrap();
+        turns.bench.run(&fill);
+        let run = executable.submit(&turns.bench.queue).unwrap();
+        run.wait_for(LONG).unwrap();
+        (run.turns(node).unwrap(), turns.bench.content(&many))
+    });
+    assert_eq!((found[0].0, &found[0]), (9, &found[1]));
 }
 
 fn is_on_device(executable: &Executable) -> bool {

@@ -53,7 +53,7 @@ pub(crate) struct Piece {
     pub(crate) items: u64,
     /// If its work-items wait for each other or share local memory.
     pub(crate) waiting: Option<Waiting>,
-    /// Whether, and how, each work-item may do it on its own.
+    /// Whether, and how, each work-item or work-group may do it on its own, by the promises.
     pub(crate) each_item: Option<EachItem>,
     /// Whether a kernel may do the turns of the loop that it is in: then one launch is worth a kernel.
     pub(crate) turns: bool,
@@ -63,7 +63,7 @@ pub(crate) struct Piece {
     pub(crate) launch: bool,
 }
 
-/// What a launch needs that each work-item does on its own.
+/// What a launch needs that each work-item does on its own, or each work-group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EachItem {
     /// Launches with different numbers have different ranges, and are not in one chain.
@@ -71,7 +71,7 @@ pub(crate) struct EachItem {
     pub(crate) uses: Uses,
     /// Whether this takes less time than launches in turn, where both fit.
     pub(crate) is_better: bool,
-    /// Whether a work-group does it for its part of the work-items. Launches with the same range are alike in this.
+    /// Whether each work-group does it for its part of the work-items.
     pub(crate) in_groups: bool,
 }
 
@@ -123,7 +123,7 @@ impl Need {
 /// No argument has a larger alignment, as a power of two.
 const MOST_ALIGNED: u32 = 7;
 
-/// The fewest launches that each work-item does on its own, where they fit in turn too, maybe with others.
+/// The fewest launches that work-items or work-groups do on their own, where they fit in turn too, maybe with others.
 const LEAST_EACH_ITEM: usize = 4;
 
 /// Launches that become one.
@@ -197,7 +197,7 @@ pub(crate) fn chains<'a>(
 #[derive(Clone, Copy)]
 struct Fit<'a> {
     piece: &'a Piece,
-    /// If each work-item does it on its own.
+    /// If it does not go in turn.
     each_item: Option<&'a EachItem>,
 }
 
@@ -241,8 +241,8 @@ fn chains_of<'a>(ir: &Ir, (most, is_fixed): (Limits, bool), fit: impl Fn(NodeId)
         if is_order(ir, node, &ends) {
             Kind::Order(waits)
         } else if let Some(fit) = fit(node) {
-            let each_item = fit.each_item.map(|of| of.range);
-            Kind::Fits(Group { program: fit.piece.program, each_item, waits }, fit)
+            let (program, range) = (fit.piece.program, fit.each_item.map(|of| of.range));
+            Kind::Fits(Group { program, order: fit.order(), range, waits }, fit)
         } else {
             Kind::Other
         }
@@ -267,8 +267,9 @@ fn chains_of<'a>(ir: &Ir, (most, is_fixed): (Limits, bool), fit: impl Fn(NodeId)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Group {
     program: usize,
-    /// The number of the range, if each work-item does its part on its own.
-    each_item: Option<usize>,
+    order: Order,
+    /// The number of the range, if they do not go in turn.
+    range: Option<usize>,
     waits: u32,
 }
 
@@ -277,7 +278,7 @@ impl Group {
     fn fits(&self, other: &Self) -> Result<(), WhyApart> {
         let same = |is_same: bool, why: WhyApart| if is_same { Ok(()) } else { Err(why) };
         same(self.waits == other.waits, WhyApart::Hosts)?;
-        same(self.each_item == other.each_item, WhyApart::Ranges)?;
+        same((self.order, self.range) == (other.order, other.range), WhyApart::Ranges)?;
         same(self.program == other.program, WhyApart::Programs)
     }
 }

@@ -547,7 +547,9 @@ fn work_groups_on_their_own_take_sizes_and_many_launches() {
     assert_eq!(graph.chains(1024).chains.iter().map(|chain| chain.launches.len()).collect::<Vec<_>>(), [150, 250]);
     assert_eq!(graph.cuts(1024), [(149, 150, WhyApart::Calls)]);
     // The promises hold for them too.
-    graph.launch_each(1, &[(0, Mode::ReadWrite, 8)], &[last]).unwrap();
+    let other = graph.launch_each(1, &[(0, Mode::ReadWrite, 8)], &[last]).unwrap();
+    assert_eq!(graph.cuts(1024)[1..], [(399, 400, WhyApart::Ranges)], "a work-item does it on its own");
+    graph.pieces.get_mut(&NodeId(other)).unwrap().each_item.as_mut().unwrap().in_groups = true;
     assert_eq!(graph.cuts(1024), [(149, 150, WhyApart::Calls), (399, 400, WhyApart::Elements)]);
 }
 

@@ -105,22 +105,22 @@ pub(crate) use self::unit::{Callee, Unit, ValueType};
 /// How a fused kernel runs the work-items of its launches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Form {
-    /// One work-item runs all of them, in order.
+    /// One work-item of the kernel, or of a work-group, runs all of them, in order.
     OneItem,
-    /// The work-items of one work-group share them, and wait for each other after each launch.
+    /// The work-items of a work-group share them, and wait for each other after each launch, but for parts.
     OneGroup,
 }
 
 /// How fused kernels are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// Launch after launch.
+    /// Launch after launch, all work-items or each work-group its part.
     InTurn(Dialect),
     /// Each work-item does all launches on its own. `in_range`: others than those from one linear id up to another do nothing.
     EachItem { in_range: bool },
 }
 
-/// What the driver makes of a source.
+/// What the driver makes of a source, and what the source is to be for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dialect {
     pub(crate) form: Form,

@@ -364,15 +364,16 @@ fn work_groups_on_their_own_do_their_parts() {
     let kernel = |dims: u32, range: [[FusedArg; 3]; 3]| {
         let launches = [launch("f", &[0, 1], dims, range), launch("g", &[0], dims, range)];
         let launches = launches.into_iter().chain((0..4).map(|_| launch("f", &[0, 2], dims, range))).collect();
-        let params = params(if dims == 1 { 1 } else { 3 });
+        let params = params(if dims == 1 { 2 } else { 3 });
         FusedKernel { params, tabled: 0, launches, lane_ends: Vec::new(), group: None, turns: false }
     };
-    let line = kernel(1, [[zero; 3], [size(3), one, one], [one; 3]]);
+    let line = kernel(1, [[size(4), zero, zero], [size(3), one, one], [one; 3]]);
     let rows = kernel(3, [[zero; 3], [size(3), size(4), size(5)], [one; 3]]);
     let forms = [("one_item", Form::OneItem, false), ("joined", Form::OneGroup, true)];
     for (of, form, joins_items) in forms {
         for (shape, kernel) in [("line", &line), ("rows", &rows)] {
-            let dialect = Dialect { form, part: Some(16), size_beyond: 1, vectorizes: true, joins_items };
+            let vectorizes = shape == "line" || joins_items;
+            let dialect = Dialect { form, part: Some(16), size_beyond: 1, vectorizes, joins_items };
             let all = fused(&Unit::alone(text, &read(text)), dialect, std::slice::from_ref(kernel), true);
             is_kept(&format!("parts_{of}_{shape}"), &all);
             let tokens = super::tokens::split(&all).unwrap();

@@ -18,6 +18,43 @@ fn declared(text: &str, kernel: &str) -> String {
 }
 
 #[test]
+fn a_kernel_computes_little_or_more() {
+    let is_light = |before: &str, body: &str| {
+        let params = "global float *a, global const float *b, float x, uint n";
+        read(&format!("{before}\nkernel void f({params}) {{ size_t i = get_global_id(0); {body} }}"))
+            .unwrap()
+            .is_light("f")
+    };
+    for light in [
+        "a[i] = b[i] * x + 1.0f;",
+        "a[i] += fma(b[i], x, 1.0f) - x;",
+        "if (i < n) a[i] = b[i] * x + 1.0f;",
+        "if (i >= n && i != 3) return; a[i] = (b[i] * x + 1.0f) * x;",
+        "a[i] <<= 3; a[get_global_id(1)]++;",
+        "a[i] = b[i] & n | 1;",
+    ] {
+        assert!(is_light("", light), "{light}");
+    }
+    for more in [
+        "a[i] = b[i] * x + 1.0f - n;",
+        "if (i < n) a[i] = (b[i] * x + 1.0f) * x + 1.0f - x;",
+        "a[i] = b[i] / x;",
+        "a[i] = n % 2;",
+        "a[i] = n ? x : 1.0f;",
+        "a[i] = fmax(b[i], x);",
+        "for (uint k = 0; k < n; ++k) a[i] = x;",
+        "while (n > i) a[i] = x;",
+        "a[i] = b[i] << 2 >> 1 << 3 >> 4;",
+    ] {
+        assert!(!is_light("", more), "{more}");
+    }
+    assert!(!is_light("#define X x * x", "a[i] = X;"));
+    assert!(!is_light("float twice(float x) { return x + x; }", "a[i] = twice(x);"));
+    assert!(!is_light("", "\n#if 1\na[i] = x;\n#endif\n"));
+    assert!(!read("kernel void f() {}").unwrap().is_light("g"));
+}
+
+#[test]
 fn kernels_are_called_with_their_own_parameters() {
     let cases = [
         ("kernel void f(global int *a) { a[0] = 1; }", "(global int * a, global const uint *clgraph_loop_goes_on) {"),

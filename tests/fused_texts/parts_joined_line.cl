@@ -58,7 +58,7 @@ __attribute__((noinline)) void clgraph_fuse_run1_g(global int * a, const uint cl
     if (clgraph_fuse_turns * clgraph_fuse_group + (uint)clgraph_fuse_v < clgraph_fuse_items)
         clgraph_fuse_item_g(a, (clgraph_fuse_id)clgraph_fuse_o0 + (clgraph_fuse_id)clgraph_fuse_from + (clgraph_fuse_id)clgraph_fuse_turns * (clgraph_fuse_id)clgraph_fuse_group + clgraph_fuse_v, 0, 0, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
 }
-kernel void clgraph_fused_0(global void *clgraph_fuse_a0, int clgraph_fuse_a1, int clgraph_fuse_a2, const uint clgraph_fuse_a3, const uint clgraph_fuse_go) {
+kernel void clgraph_fused_0(global void *clgraph_fuse_a0, int clgraph_fuse_a1, int clgraph_fuse_a2, const uint clgraph_fuse_a3, const uint clgraph_fuse_a4, const uint clgraph_fuse_go) {
     if (clgraph_fuse_go == 0) return;
     const uint clgraph_fuse_width = clgraph_fuse_a3, clgraph_fuse_height = 1 * 1;
     const uint clgraph_fuse_of_row = (clgraph_fuse_width + 15) / 16;
@@ -67,9 +67,9 @@ kernel void clgraph_fused_0(global void *clgraph_fuse_a0, int clgraph_fuse_a1, i
     const uint clgraph_fuse_to = clgraph_fuse_width - clgraph_fuse_from > 16 ? clgraph_fuse_from + 16 : clgraph_fuse_width;
     const uint clgraph_fuse_row = (uint)get_group_id(0) / clgraph_fuse_of_row * clgraph_fuse_rows;
     const uint clgraph_fuse_end = clgraph_fuse_height - clgraph_fuse_row > clgraph_fuse_rows ? clgraph_fuse_row + clgraph_fuse_rows : clgraph_fuse_height;
-    clgraph_fuse_run1_f(clgraph_fuse_a0, clgraph_fuse_a1, 1, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1, clgraph_fuse_from, clgraph_fuse_to, clgraph_fuse_row, clgraph_fuse_end);
-    clgraph_fuse_run1_g(clgraph_fuse_a0, 1, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1, clgraph_fuse_from, clgraph_fuse_to, clgraph_fuse_row, clgraph_fuse_end);
+    clgraph_fuse_run1_f(clgraph_fuse_a0, clgraph_fuse_a1, 1, clgraph_fuse_a4, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1, clgraph_fuse_from, clgraph_fuse_to, clgraph_fuse_row, clgraph_fuse_end);
+    clgraph_fuse_run1_g(clgraph_fuse_a0, 1, clgraph_fuse_a4, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1, clgraph_fuse_from, clgraph_fuse_to, clgraph_fuse_row, clgraph_fuse_end);
     for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 4; ++clgraph_fuse_turn) {
-        clgraph_fuse_turn1_f(clgraph_fuse_a0, clgraph_fuse_a2, 1, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1, clgraph_fuse_from, clgraph_fuse_to, clgraph_fuse_row, clgraph_fuse_end);
+        clgraph_fuse_turn1_f(clgraph_fuse_a0, clgraph_fuse_a2, 1, clgraph_fuse_a4, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1, clgraph_fuse_from, clgraph_fuse_to, clgraph_fuse_row, clgraph_fuse_end);
     }
 }

@@ -32,19 +32,37 @@ void clgraph_fuse_item_g(global int * a, const clgraph_fuse_id clgraph_fuse_x, c
 #undef get_group_id
 #undef get_num_groups
 __attribute__((noinline)) void clgraph_fuse_run3_f(global int * a , int by, const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2, const uint clgraph_fuse_from, const uint clgraph_fuse_to, const uint clgraph_fuse_row, const uint clgraph_fuse_end) {
+    volatile uint clgraph_fuse_v0 = clgraph_fuse_o0;
+    const uint clgraph_fuse_b0 = clgraph_fuse_v0;
+    volatile uint clgraph_fuse_v1 = clgraph_fuse_o1;
+    const uint clgraph_fuse_b1 = clgraph_fuse_v1;
+    volatile uint clgraph_fuse_v2 = clgraph_fuse_o2;
+    const uint clgraph_fuse_b2 = clgraph_fuse_v2;
     for (uint clgraph_fuse_r = clgraph_fuse_row; clgraph_fuse_r < clgraph_fuse_end; ++clgraph_fuse_r)
-    for (uint clgraph_fuse_x = clgraph_fuse_o0 + clgraph_fuse_from; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_to; ++clgraph_fuse_x)
-        clgraph_fuse_item_f(a, by, clgraph_fuse_x, clgraph_fuse_o1 + clgraph_fuse_r % clgraph_fuse_n1, clgraph_fuse_o2 + clgraph_fuse_r / clgraph_fuse_n1, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
+    for (uint clgraph_fuse_x = clgraph_fuse_b0 + clgraph_fuse_from; clgraph_fuse_x < clgraph_fuse_b0 + clgraph_fuse_to; ++clgraph_fuse_x)
+        clgraph_fuse_item_f(a, by, clgraph_fuse_x, clgraph_fuse_b1 + clgraph_fuse_r % clgraph_fuse_n1, clgraph_fuse_b2 + clgraph_fuse_r / clgraph_fuse_n1, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
 }
 void clgraph_fuse_turn3_f(global int * a , int by, const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2, const uint clgraph_fuse_from, const uint clgraph_fuse_to, const uint clgraph_fuse_row, const uint clgraph_fuse_end) {
+    volatile uint clgraph_fuse_v0 = clgraph_fuse_o0;
+    const uint clgraph_fuse_b0 = clgraph_fuse_v0;
+    volatile uint clgraph_fuse_v1 = clgraph_fuse_o1;
+    const uint clgraph_fuse_b1 = clgraph_fuse_v1;
+    volatile uint clgraph_fuse_v2 = clgraph_fuse_o2;
+    const uint clgraph_fuse_b2 = clgraph_fuse_v2;
     for (uint clgraph_fuse_r = clgraph_fuse_row; clgraph_fuse_r < clgraph_fuse_end; ++clgraph_fuse_r)
-    for (uint clgraph_fuse_x = clgraph_fuse_o0 + clgraph_fuse_from; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_to; ++clgraph_fuse_x)
-        clgraph_fuse_item_f(a, by, clgraph_fuse_x, clgraph_fuse_o1 + clgraph_fuse_r % clgraph_fuse_n1, clgraph_fuse_o2 + clgraph_fuse_r / clgraph_fuse_n1, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
+    for (uint clgraph_fuse_x = clgraph_fuse_b0 + clgraph_fuse_from; clgraph_fuse_x < clgraph_fuse_b0 + clgraph_fuse_to; ++clgraph_fuse_x)
+        clgraph_fuse_item_f(a, by, clgraph_fuse_x, clgraph_fuse_b1 + clgraph_fuse_r % clgraph_fuse_n1, clgraph_fuse_b2 + clgraph_fuse_r / clgraph_fuse_n1, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
 }
 __attribute__((noinline)) void clgraph_fuse_run3_g(global int * a, const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2, const uint clgraph_fuse_from, const uint clgraph_fuse_to, const uint clgraph_fuse_row, const uint clgraph_fuse_end) {
+    volatile uint clgraph_fuse_v0 = clgraph_fuse_o0;
+    const uint clgraph_fuse_b0 = clgraph_fuse_v0;
+    volatile uint clgraph_fuse_v1 = clgraph_fuse_o1;
+    const uint clgraph_fuse_b1 = clgraph_fuse_v1;
+    volatile uint clgraph_fuse_v2 = clgraph_fuse_o2;
+    const uint clgraph_fuse_b2 = clgraph_fuse_v2;
     for (uint clgraph_fuse_r = clgraph_fuse_row; clgraph_fuse_r < clgraph_fuse_end; ++clgraph_fuse_r)
-    for (uint clgraph_fuse_x = clgraph_fuse_o0 + clgraph_fuse_from; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_to; ++clgraph_fuse_x)
-        clgraph_fuse_item_g(a, clgraph_fuse_x, clgraph_fuse_o1 + clgraph_fuse_r % clgraph_fuse_n1, clgraph_fuse_o2 + clgraph_fuse_r / clgraph_fuse_n1, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
+    for (uint clgraph_fuse_x = clgraph_fuse_b0 + clgraph_fuse_from; clgraph_fuse_x < clgraph_fuse_b0 + clgraph_fuse_to; ++clgraph_fuse_x)
+        clgraph_fuse_item_g(a, clgraph_fuse_x, clgraph_fuse_b1 + clgraph_fuse_r % clgraph_fuse_n1, clgraph_fuse_b2 + clgraph_fuse_r / clgraph_fuse_n1, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
 }
 kernel void clgraph_fused_0(global void *clgraph_fuse_a0, int clgraph_fuse_a1, int clgraph_fuse_a2, const uint clgraph_fuse_a3, const uint clgraph_fuse_a4, const uint clgraph_fuse_a5, const uint clgraph_fuse_go) {
     if (clgraph_fuse_go == 0 || get_local_id(0) != 0) return;
@@ -57,6 +75,7 @@ kernel void clgraph_fused_0(global void *clgraph_fuse_a0, int clgraph_fuse_a1, i
     const uint clgraph_fuse_end = clgraph_fuse_height - clgraph_fuse_row > clgraph_fuse_rows ? clgraph_fuse_row + clgraph_fuse_rows : clgraph_fuse_height;
     clgraph_fuse_run3_f(clgraph_fuse_a0, clgraph_fuse_a1, 3, 0, 0, 0, clgraph_fuse_a3, clgraph_fuse_a4, clgraph_fuse_a5, 1, 1, 1, clgraph_fuse_from, clgraph_fuse_to, clgraph_fuse_row, clgraph_fuse_end);
     clgraph_fuse_run3_g(clgraph_fuse_a0, 3, 0, 0, 0, clgraph_fuse_a3, clgraph_fuse_a4, clgraph_fuse_a5, 1, 1, 1, clgraph_fuse_from, clgraph_fuse_to, clgraph_fuse_row, clgraph_fuse_end);
+#pragma clang loop vectorize(disable) interleave(disable)
     for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 4; ++clgraph_fuse_turn) {
         clgraph_fuse_turn3_f(clgraph_fuse_a0, clgraph_fuse_a2, 3, 0, 0, 0, clgraph_fuse_a3, clgraph_fuse_a4, clgraph_fuse_a5, 1, 1, 1, clgraph_fuse_from, clgraph_fuse_to, clgraph_fuse_row, clgraph_fuse_end);
     }

@@ -39,7 +39,7 @@ use crate::report::fused::{FusedForm, FusedReport, NotFusedReport, WhyNotFused};
 
 use self::attempt::Attempt;
 use self::cuts::Cuts;
-use self::groups::InGroups;
+use self::groups::Promised;
 pub(in crate::exec) use self::groups::{fits_in_parts, in_parts};
 pub(in crate::exec) use self::in_turn::InTurn;
 pub(in crate::exec) use self::layout::{LaidChain, LaidLaunch, Layout, Place};
@@ -244,6 +244,10 @@ pub(in crate::exec) fn range_fits(
     Ok((is_small && fit, fit.then_some(sizes)))
 }
 
+/// The range of launches that may be in one chain: their flow and the group of their program, and the dimensions with offset, global and local
+/// size.
+type Range = ([usize; 2], u32, [[usize; 3]; 3]);
+
 /// The launches of a graph that fit.
 struct Fusing<'a> {
     tables: &'a Tables,
@@ -254,10 +258,10 @@ struct Fusing<'a> {
     programs: Programs<'a>,
     /// The types of values, and of what is in memory, with the number of the program if they mean something in it only.
     types: Vec<(Option<usize>, String)>,
-    /// The ranges of launches that work-items may do on their own, with the number of dimensions.
-    ranges: FxHashMap<(u32, [[usize; 3]; 3]), usize>,
+    /// The ranges of launches with promises.
+    ranges: FxHashMap<Range, usize>,
     /// By number of such a range.
-    in_groups: FxHashMap<usize, InGroups>,
+    promised: FxHashMap<usize, Promised>,
     shares: &'a Shares,
     flows: Flows,
     /// The flows of bodies whose turns a kernel may do, with where the conditions of their loops are.
@@ -275,9 +279,9 @@ impl<'a> Fusing<'a> {
         let in_turn = InTurn::of(device.caps());
         let (ranges, flows) = (FxHashMap::default(), Flows::new(&tables.ir));
         let turning = if loops == Loops::Auto { turning(tables) } else { BTreeMap::new() };
-        let in_groups = FxHashMap::default();
+        let promised = FxHashMap::default();
         let mut this =
-            Self { tables, device, kept, in_turn, pieces, programs, types, ranges, in_groups, shares, flows, turning };
+            Self { tables, device, kept, in_turn, pieces, programs, types, ranges, promised, shares, flows, turning };
         let in_loops = in_loops(tables);
         let ir = &tables.ir;
         for node in ir.ids() {
@@ -338,10 +342,12 @@ impl<'a> Fusing<'a> {
             shares.push(self.shares.get(node, args.len() + at));
         }
         let next = self.ranges.len();
-        let number = (grid.dims, [grid.offset, grid.global, grid.local.unwrap_or_default()]);
+        let group = self.programs.group(program);
+        let number =
+            ([self.flows.of(node), group], grid.dims, [grid.offset, grid.global, grid.local.unwrap_or_default()]);
         let each_item = uses.map(|uses| {
             let range = *self.ranges.entry(number).or_insert(next);
-            self.in_groups.entry(range).or_insert(InGroups::UNKNOWN).add(&item, grid, sizes.is_some());
+            self.promised.entry(range).or_insert(Promised::NONE).add(&item, grid, sizes.is_some());
             EachItem { range, uses, is_better: items > self.in_turn.most_better, in_groups: false }
         });
         let turns = self.turning.contains_key(&self.flows.of(node));
@@ -353,7 +359,6 @@ impl<'a> Fusing<'a> {
             own_local,
             most_local: (self.device.caps().local_memory as usize).saturating_sub(TABLES),
         });
-        let group = self.programs.group(program);
         Ok(Piece {
             program: group,
             needs,

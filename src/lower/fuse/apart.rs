@@ -21,8 +21,8 @@ pub enum WhyApart {
     Between,
     /// Their programs cannot be one: they have other build options, a name means something else in each, or they are too many.
     Programs,
-    /// Each work-item does one of them on its own ([`KernelNode::elementwise`](crate::KernelNode::elementwise)), and not the other, or over
-    /// another range.
+    /// Work-items or work-groups do one of them on their own ([`KernelNode::elementwise`](crate::KernelNode::elementwise)), and not the other, or
+    /// over another range.
     Ranges,
     /// They wait for different host tasks, events, branches or loops.
     Hosts,
@@ -51,7 +51,7 @@ impl fmt::Display for WhyApart {
         f.write_str(match self {
             Self::Between => "something that cannot be fused comes between them",
             Self::Programs => "their programs cannot be one, or they are too many",
-            Self::Ranges => "each work-item does one of them on its own, and not the other, or over another range",
+            Self::Ranges => "work-items do one of them on their own, and not the other, or over another range",
             Self::Hosts => "they wait for different host tasks, events, branches or loops",
             Self::Arguments => "together they have too many bytes of arguments",
             Self::Many => "there are too many launches for work-items that do their parts on their own",

@@ -24,7 +24,6 @@ const MOST_TABLED: usize = 16 << 10;
 /// A chain that may grow.
 pub(super) struct Open {
     pub(super) group: Group,
-    order: Order,
     launches: Vec<NodeId>,
     needs: Vec<Need>,
     places: Vec<Vec<u32>>,
@@ -48,7 +47,6 @@ impl Open {
         let (least, has_launch, waits) = (LEAST, false, Waits::default());
         Self {
             group,
-            order: Order::InTurn,
             launches,
             needs,
             places,
@@ -74,9 +72,9 @@ impl Open {
         group: Group,
         fit: Fit<'_>,
     ) -> Result<(), WhyApart> {
-        let (Fit { piece, each_item }, order) = (fit, fit.order());
+        let Fit { piece, each_item } = fit;
         self.group.fits(&group)?;
-        let is_alone = order == Order::EachItem;
+        let is_alone = group.order == Order::EachItem;
         if piece.begins && !is_alone && !self.launches.is_empty() {
             return Err(WhyApart::Calls);
         }
@@ -120,7 +118,6 @@ impl Open {
         if piece.turns && each_item.is_none() {
             self.least = 1;
         }
-        self.order = order;
         self.places.push(places);
         self.launches.push(node);
         self.at.end = at + 1;
@@ -136,8 +133,9 @@ impl Open {
         // For few values a table would only take room.
         let is_tabled =
             self.end > most.bytes.min(MOST_WITHOUT_TABLE) && self.values > TABLE && self.others + TABLE <= most.bytes;
-        let tabled = if is_tabled && self.order != Order::EachItem { self.table(ir) } else { 0 };
-        let Self { order, launches, needs, places, at, least, has_launch, .. } = self;
+        let order = self.group.order;
+        let tabled = if is_tabled && order != Order::EachItem { self.table(ir) } else { 0 };
+        let Self { launches, needs, places, at, least, has_launch, .. } = self;
         let lane_ends = Vec::new();
         let chain = Chain { launches, needs, tabled, places, order, lane_ends, at: (flow, at) };
         (has_launch && chain.launches.len() >= least).then_some(chain)

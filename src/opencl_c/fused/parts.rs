@@ -17,8 +17,10 @@ use std::fmt::Write;
 use super::ids::RANGE_NAMES;
 use super::{Callee, FusedLaunch, Names};
 
-/// The part of a work-group, in the parameters of the functions that run it. The first of each is 0 at the begin of the range.
-pub(super) const PART: &str = ", const uint clgraph_fuse_from, const uint clgraph_fuse_to, const uint clgraph_fuse_row, const uint clgraph_fuse_end";
+/// The part of a work-group, in the parameters of the functions that run it: places in a row, and rows. They count from the begin of the range,
+/// without its offset.
+pub(super) const PART: &str = ", const uint clgraph_fuse_from, const uint clgraph_fuse_to, \
+    const uint clgraph_fuse_row, const uint clgraph_fuse_end";
 pub(super) const PART_NAMES: [&str; 4] =
     ["clgraph_fuse_from", "clgraph_fuse_to", "clgraph_fuse_row", "clgraph_fuse_end"];
 
@@ -47,8 +49,8 @@ pub(super) const ROWS_BY_ITEM: &str = "for (uint clgraph_fuse_r = clgraph_fuse_r
     CALL(clgraph_fuse_x, clgraph_fuse_o1 + clgraph_fuse_r % clgraph_fuse_n1, clgraph_fuse_o2 + clgraph_fuse_r / clgraph_fuse_n1)";
 
 /// Writes the body of the function for the work-items of a group, of which each has the same elements in all launches. Some compilers make
-/// vectors of them: in the loop whose vectors are side by
-/// side, all do as many turns. Those of a row that do not fill a turn come behind it. Rows shorter than a turn are shared as they come.
+/// vectors of them: in the loop whose vectors are side by side, all do as many turns. Those of a row that do not fill a turn come behind it.
+/// Rows shorter than a turn are shared as they come.
 pub(super) fn write_by_group(all: &mut String, callee: &Callee, names: &str, is_line: bool) {
     let call = |at: &str, row: &str| {
         let x = format!("(clgraph_fuse_id)clgraph_fuse_o0 + (clgraph_fuse_id)clgraph_fuse_from + {at}");

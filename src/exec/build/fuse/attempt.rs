@@ -18,7 +18,7 @@ const MOST_EACH_ITEM: usize = 256;
 
 /// The same where the device is no GPU. With 262 144 work-items, 256 of them take 1.2 (Intel's CPU runtime 2026.2, rusticl 26.2) to 2.3 times (PoCL
 /// 3.1 to 7.1) as long for each launch as 64, and with 16 384 work-items as long.
-const MOST_EACH_ITEM_OF_CPUS: usize = 64;
+pub(super) const MOST_EACH_ITEM_OF_CPUS: usize = 64;
 
 /// How often chains are cut that are too long, of which parts may be too long again.
 const MOST_CUTS: usize = 3;

@@ -1,5 +1,6 @@
 //! Work-groups: how fused kernels are launched, and which launches each work-group does for its part of the work-items.
 
+use super::attempt::MOST_EACH_ITEM_OF_CPUS;
 use super::{Fusing, Table, memory_of};
 use crate::cl::memory::region::AsRegion;
 use crate::cl::objects::buffer::Buffer;
@@ -14,9 +15,9 @@ use crate::quirks;
 /// The most work-items of launches that work-groups do part by part: their numbers have 31 bits.
 const MOST_ITEMS: u64 = i32::MAX as u64;
 
-/// With more parts than these, launches that work-groups do on their own take less time than in turn: with 4 096 work-items, 64 launches of `exp`
-/// take 0.4 to 0.7 of it on two cores.
-const FEWEST_PARTS: u64 = 2;
+/// The most parts of launches that take as long in turn: with four of 512 work-items, 64 launches of `exp` take 0.7 to 1.0 of that on two cores, and with
+/// eight 0.4 to 0.7. Where launches in turn may have fewer work-items, that decides.
+const MOST_PARTS_IN_TURN: u64 = 2;
 
 /// Returns how many work-groups do a range in parts of so many work-items. A part is some of a row, or some rows: see
 /// `opencl_c/fused/parts.rs`.
@@ -43,33 +44,43 @@ pub(in crate::exec) fn fits_in_parts(range: &Grid) -> bool {
     items.is_some_and(|items| items <= MOST_ITEMS)
 }
 
-/// Whether each work-group does its part of the launches of a range, and not each work-item.
+/// Launches with promises that may be in one chain, as far as their ranges say.
 #[derive(Clone, Copy)]
-pub(super) struct InGroups {
-    /// Whether all of them can be done so.
-    are_possible: bool,
-    /// Whether one of them needs it.
-    is_faster: bool,
+pub(super) struct Promised {
+    /// Whether work-groups can do all of them in parts.
+    fit_in_parts: bool,
+    count: usize,
+    /// How many compute more than a little.
+    heavy: usize,
 }
 
-impl InGroups {
-    pub(super) const UNKNOWN: Self = Self { are_possible: true, is_faster: false };
+impl Promised {
+    pub(super) const NONE: Self = Self { fit_in_parts: true, count: 0, heavy: 0 };
 
-    /// Adds a launch. `has_sizes`: its range fits in turn.
+    /// Adds a launch. `has_sizes`: its range fits in turn but for the number of its work-items.
     pub(super) fn add(&mut self, item: &Item<'_>, grid: &Grid, has_sizes: bool) {
-        self.are_possible &= item.vectorizes_in_loops && has_sizes && fits_in_parts(grid);
-        self.is_faster |= !item.is_light;
+        self.fit_in_parts &= item.vectorizes_in_loops && has_sizes && fits_in_parts(grid);
+        self.count += 1;
+        self.heavy += usize::from(!item.is_light);
+    }
+
+    /// Returns whether they are better in parts: one that computes more makes a kernel slow of as many as each work-item would do.
+    fn go_in_parts(&self) -> bool {
+        self.fit_in_parts && self.heavy > 0 && self.heavy * MOST_EACH_ITEM_OF_CPUS >= self.count
     }
 }
 
 impl Fusing<'_> {
-    /// Decides for which ranges each work-group does its part, and not each work-item.
+    /// Decides which launches each work-group does part by part, and which go in turn for it.
     pub(super) fn choose_groups(&mut self) {
-        let Some(part) = self.in_turn.part else { return };
         for piece in self.pieces.values_mut() {
             let Some(of) = &mut piece.each_item else { continue };
-            of.in_groups = self.in_groups.get(&of.range).is_some_and(|of| of.are_possible && of.is_faster);
-            of.is_better |= of.in_groups && piece.items > FEWEST_PARTS * u64::from(part);
+            if let Some(part) = self.in_turn.part {
+                of.in_groups = self.promised.get(&of.range).is_some_and(Promised::go_in_parts);
+                of.is_better |= of.in_groups && piece.items > MOST_PARTS_IN_TURN * u64::from(part);
+            }
+            // A kernel does the turns of a loop only where the launches of its body go in turn.
+            of.is_better &= !piece.turns;
         }
     }
 
@@ -125,10 +136,7 @@ impl Fusing<'_> {
             Some(_) if is_free => most,
             _ => return None,
         };
-        let groups = match chain.order {
-            Order::EachGroup => self.groups(chain)?,
-            Order::InTurn | Order::EachItem => self.lanes(chain),
-        };
+        let groups = if chain.order == Order::EachGroup { self.groups(chain)? } else { self.lanes(chain) };
         let grid = grid_of(groups, items)?;
         let turns = match self.turning.get(&chain.flow()) {
             Some(condition) => {
