@@ -9,7 +9,8 @@
 //! | `mod.rs` | [`Output`], the graph that a pass makes |
 //! | `inline.rs` | the pass that replaces sub-graphs, and the bodies of branches and loops, by their nodes |
 //! | `unroll.rs` | the pass that replaces short loops with a known number of turns by their turns |
-//! | `fuse.rs` | the pass that puts one node in the place of launches that one kernel does; `fuse_tests.rs`, `lane_tests.rs`, `table_tests.rs`: its tests |
+//! | `fuse.rs` | the pass that puts one node in the place of launches that one kernel does; its tests: `fuse_tests.rs`, `lane_tests.rs`,
+//! `promise_tests.rs`, `table_tests.rs`, `together_tests.rs` |
 //! | `checked.rs` | the pass that has the host do launches whose promises are checked |
 //! | `elementwise.rs` | which launches each work-item may do on its own, one after the other |
 //! | `tests.rs` | graphs as text before and after a pass, without a device |
@@ -30,6 +31,8 @@ mod fuse_tests;
 mod inline;
 #[cfg(test)]
 mod lane_tests;
+#[cfg(test)]
+mod promise_tests;
 #[cfg(test)]
 mod table_tests;
 #[cfg(test)]

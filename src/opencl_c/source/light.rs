@@ -13,8 +13,8 @@ const OPERATIONS: [&str; 2] = ["fma", "mad"];
 /// (2026.2), and with four 1.5 to 2 times as long.
 const MOST_OPERATORS: usize = 4;
 
-/// The same for a body with a branch, as `if (i < n)`: compilers make worse loops of it. With four operators besides, parts take 1.4 (PoCL 3.1) to 5 times
-/// as long, with six 0.8 to 2.6 times, and with ten as long or less.
+/// The same for a body with a branch, as `if (i < n)`: compilers make worse loops of it. With four operators besides, parts take 1.4 (PoCL 3.1) to
+/// 5 times as long, with six 0.8 to 2.6 times, and with ten as long or less.
 const MOST_WITH_BRANCH: usize = 6;
 
 impl Source {

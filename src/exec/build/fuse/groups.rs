@@ -15,8 +15,8 @@ use crate::quirks;
 /// The most work-items of launches that work-groups do part by part: their numbers have 31 bits.
 const MOST_ITEMS: u64 = i32::MAX as u64;
 
-/// The most parts of launches that take as long in turn: with four of 512 work-items, 64 launches of `exp` take 0.7 to 1.0 of that on two cores, and with
-/// eight 0.4 to 0.7. Where launches in turn may have fewer work-items, that decides.
+/// The most parts of launches that take as long in turn: with four of 512 work-items, 64 launches of `exp` take 0.7 to 1.0 of that on two cores,
+/// and with eight 0.4 to 0.7. Where launches in turn may have fewer work-items, that decides.
 const MOST_PARTS_IN_TURN: u64 = 2;
 
 /// Returns how many work-groups do a range in parts of so many work-items. A part is some of a row, or some rows: see
