@@ -9,8 +9,8 @@
 //! | `mod.rs` | [`Output`], the graph that a pass makes |
 //! | `inline.rs` | the pass that replaces sub-graphs, and the bodies of branches and loops, by their nodes |
 //! | `unroll.rs` | the pass that replaces short loops with a known number of turns by their turns |
-//! | `fuse.rs` | the pass that puts one node in the place of launches that one kernel does; its tests: `fuse_tests.rs`, `lane_tests.rs`,
-//! `promise_tests.rs`, `table_tests.rs`, `together_tests.rs` |
+//! | `fuse.rs` | the pass that puts one node in the place of launches that one kernel does |
+//! | `fuse_tests.rs`, `lane_tests.rs`, `promise_tests.rs`, `table_tests.rs`, `together_tests.rs` | its tests |
 //! | `checked.rs` | the pass that has the host do launches whose promises are checked |
 //! | `elementwise.rs` | which launches each work-item may do on its own, one after the other |
 //! | `tests.rs` | graphs as text before and after a pass, without a device |

@@ -27,3 +27,5 @@ mod hidden_tests;
 mod table_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod vector_tests;

@@ -8,9 +8,9 @@ use crate::opencl_c::words::IDS;
 /// Functions that are one operation.
 const OPERATIONS: [&str; 2] = ["fma", "mad"];
 
-/// The most operators in the body of a kernel that computes little: `size_t i = get_global_id(0); t[i] = s[i] * x + y;` has four. With six or seven,
-/// 262 144 work-items and 64 launches, work-groups that do their parts take 0.3 to 0.75 of the time on PoCL (3.1 and 7.1) and Intel's CPU runtime
-/// (2026.2), and with four 1.5 to 2 times as long.
+/// The most operators in the body of a kernel that computes little: `size_t i = get_global_id(0); t[i] = s[i] * x + y;` has four. With five to
+/// seven, 262 144 work-items and 64 launches, work-groups that do their parts take 0.25 to 0.76 of the time on PoCL (3.1 and 7.1) and Intel's CPU
+/// runtime (2026.2), and with four 1.5 to 2 times as long.
 const MOST_OPERATORS: usize = 4;
 
 /// The same for a body with a branch, as `if (i < n)`: compilers make worse loops of it. With four operators besides, parts take 1.4 (PoCL 3.1) to

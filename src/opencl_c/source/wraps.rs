@@ -82,7 +82,10 @@ impl Reader<'_> {
             let is_shifted = b"<>".iter().any(|of| mark(at + 1, *of) && mark(at + 2, *of) && mark(at + 3, b'='));
             let before = |back: usize, of: u8| at.checked_sub(back).is_some_and(|at| mark(at, of));
             let is_before = b"+-".iter().any(|of| before(1, *of) && before(2, *of)) || before(1, b'&');
-            is_set || is_by || is_shifted || is_before
+            // `(i) = 1` and the like; but `f(i)` and `(float)(i)` change nothing.
+            let is_wrapped = before(1, b'(') && mark(at + 1, b')');
+            let is_taken = at.checked_sub(2).is_some_and(|at| word(at).is_some() || mark(at, b')'));
+            is_set || is_by || is_shifted || is_before || (is_wrapped && !is_taken)
         };
         (0..body.len()).all(|at| match (body[at].kind, word(at)) {
             (TokenKind::Directive, _) => false,

@@ -1,0 +1,125 @@
+//! What is known of a kernel for compilers that make vectors of it: whether an index may wrap, and whether it computes little.
+
+use super::fused_tests::read;
+
+/// Z2: where some compilers vectorize wrongly, only what has no index that wraps is vectorized.
+#[test]
+fn an_index_wraps_only_where_low_bits_are_taken() {
+    let wraps = |before: &str, body: &str| {
+        let text = format!(
+            "{before}\nkernel void f(global uint *a, global float *b, uint n) {{ size_t i = get_global_id(0); {body} }}"
+        );
+        !read(&text).wraps_no_index("f")
+    };
+    for plain in [
+        "b[i] = b[i + 1] * n + exp(b[i]);",
+        "if (i < n && (n > 3 || i <= 2)) b[i * 3] = a[i] * 2;",
+        "for (uint k = 0; k < 4; ++k) b[4 * i + k] = k >= 2 ? 1.0f : fma(b[i], 2.0f, b[i]);",
+        "float4 v = vload4(i, b); vstore4(v, i, b);",
+    ] {
+        assert!(!wraps("", plain), "{plain}");
+    }
+    for odd in [
+        "b[(i * 3) % 256] = 1;",
+        "b[i & 7] = 1;",
+        "uint h = i; h &= 7; b[h] = 1;",
+        "b[i >> 1] = 1;",
+        "b[i << n] = 1;",
+        "b[i ^ 1] = 1;",
+        "b[i | 1] = 1;",
+        "b[~i] = 1;",
+        "b[(uchar)i] = 1;",
+        "ushort k = i; b[k] = 1;",
+        "b[convert_char(i)] = 1;",
+        "b[mul24((uint)i, n)] = 1;",
+        "b[rotate((uint)i, 3u)] = 1;",
+        "b[i && &n] = 1;",
+        "b[i * 3 - i * 3 / 256 * 256] = 1;",
+        "size_t k = i * 3; while (k >= 256) k -= 256; b[k] = 1;",
+        "b[mul_hi((uint)i * 50331648u, 256u)] = 1;",
+        "b[bitselect(0u, (uint)i, 255u)] = 1;",
+        "__UINT8_TYPE__ k = i; b[k] = 1;",
+        "unsigned _BitInt(8) k = i; b[k] = 1;",
+    ] {
+        assert!(wraps("", odd), "{odd}");
+    }
+    // Whatever is computed, if an index is a global id as it is.
+    for plain in [
+        "b[i] = a[i] % 7 ^ n >> 3;",
+        "uint v = a[i]; for (uint k = 0; k < 9; ++k) v = (v ^ (v >> 7)) * 3u; a[i] = (uchar)v & 15;",
+        "const int k = get_global_id(0); if (k <= 7 || k == 9) return; b[k] /= a[get_global_id(0)] - k;",
+        "unsigned int k = get_global_id(0); while (n > k) n -= k % 3; a[k] = n;",
+    ] {
+        assert!(!wraps("", plain) && !wraps("typedef struct { int x; } pair;", plain), "{plain}");
+    }
+    for odd in [
+        "b[i] = a[i % 8];",
+        "b[i] = n % 7; i += 1;",
+        "b[i] = n % 7; ++i;",
+        "(i)++; b[i] = n % 7;",
+        "b[i] = n % 7; --(i);",
+        "((i)) = i % 8; b[i] = 1;",
+        "b[i--] = n % 7;",
+        "i <<= 8; b[i] = n % 7;",
+        "i = i % 8; b[i] = 1;",
+        "size_t *p = &i; *p = *p % 8; b[i] = 1;",
+        "{ uint i = n % 8; b[i] = 1; }",
+        "for (uint i = 0; i < n % 8; ++i) b[i] = 1;",
+        "uchar k = get_global_id(0); b[k] = n % 7;",
+        "short int k = get_global_id(0); b[k] = n % 7;",
+        "uint k = get_global_id(0) * 3; b[k] = n % 7;",
+        "uint k = get_local_id(0); b[k] = n % 7;",
+        "b[n % 8] = 1;",
+        "*(b + i % 8) = 1;",
+        "b[i] = vload4(i % 8, b).x;",
+        "float c[8]; c[i % 8] = 1; b[i] = c[0];",
+        "global float *c = b; c[i % 8] = 1;",
+        "(b)[i % 8] = 1;",
+        "b[i] = (i % 8)[b];",
+    ] {
+        assert!(wraps("", odd), "{odd}");
+    }
+    assert!(wraps("size_t low(size_t x) { return x % 7; }", "b[i] = low(i);"));
+    assert!(wraps("#define I i % 8", "b[i] = n % 7; b[I] = 1;"));
+    assert!(wraps("typedef uchar narrow;", "b[(narrow)i] = 1;"));
+    assert!(wraps("#define LOW(x) ((x) & 7)", "b[LOW(i)] = 1;"));
+    assert!(wraps("size_t low(size_t x) { return x & 7; }", "b[low(i)] = 1;"));
+    assert!(!read("kernel void f() {}").wraps_no_index("g"));
+    let of_param = read("kernel void f(global float *b, uchar k) { k = get_global_id(0) * 3; b[k] = 1; }");
+    assert!(!of_param.wraps_no_index("f"));
+}
+
+#[test]
+fn a_kernel_computes_little_or_more() {
+    let is_light = |before: &str, body: &str| {
+        let params = "global float *a, global const float *b, float x, uint n";
+        read(&format!("{before}\nkernel void f({params}) {{ size_t i = get_global_id(0); {body} }}")).is_light("f")
+    };
+    for light in [
+        "a[i] = b[i] * x + 1.0f;",
+        "a[i] += fma(b[i], x, 1.0f) - x;",
+        "if (i < n) a[i] = b[i] * x + 1.0f;",
+        "if (i >= n && i != 3) return; a[i] = (b[i] * x + 1.0f) * x;",
+        "a[i] <<= 3; a[get_global_id(1)]++;",
+        "a[i] = b[i] & n | 1;",
+    ] {
+        assert!(is_light("", light), "{light}");
+    }
+    for more in [
+        "a[i] = b[i] * x + 1.0f - n;",
+        "if (i < n) a[i] = (b[i] * x + 1.0f) * x + 1.0f - x;",
+        "a[i] = b[i] / x;",
+        "a[i] = n % 2;",
+        "a[i] = n ? x : 1.0f;",
+        "a[i] = fmax(b[i], x);",
+        "for (uint k = 0; k < n; ++k) a[i] = x;",
+        "while (n > i) a[i] = x;",
+        "a[i] = b[i] << 2 >> 1 << 3 >> 4;",
+    ] {
+        assert!(!is_light("", more), "{more}");
+    }
+    assert!(!is_light("#define X x * x", "a[i] = X;"));
+    assert!(!is_light("float twice(float x) { return x + x; }", "a[i] = twice(x);"));
+    assert!(!is_light("", "\n#if 1\na[i] = x;\n#endif\n"));
+    assert!(!read("kernel void f() {}").is_light("g"));
+}
