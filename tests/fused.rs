@@ -368,9 +368,10 @@ fn ids_behind_macros_stay_the_ids_of_the_kernel() {
         ("#define ID get_global_id(0)", true),
         ("#define ID get_global_id (0)", true),
         ("#define ARG(x) (x)\n#define ID ARG(get_global_id(0))", true),
-        ("#define AT (0)\n#define ID get_global_id AT", false),
-        ("#define NOTHING\n#define G get_global_id\n#define ID G NOTHING (0)", false),
-        ("#define CALL(f) f(0)\n#define ID CALL(get_global_id)", false),
+        ("#define AT (0)\n#define ID get_global_id AT", true),
+        ("#define NOTHING\n#define G get_global_id\n#define ID G NOTHING (0)", true),
+        ("#define CALL(f) f(0)\n#define ID CALL(get_global_id)", true),
+        ("#define ID get_global_id(__LINE__ * 0)", false),
     ] {
         let source = format!("{id}\nkernel void advance(global uint *a) {{ a[ID] = a[ID] * 3 + 1; }}");
         let kernel = Program::from_source(&bench.queue, &source).unwrap().kernel("advance").unwrap();
@@ -409,10 +410,10 @@ fn ids_in_functions_stay_the_ids_of_the_kernel() {
             "__attribute__((noinline)) uint2 two(const uint2 d) { return (uint2)((uint)get_global_id(d.x), d.y); } size_t id() { return two((uint2){0, 1}).x; }",
             true,
         ),
-        ("#define CALL(f) f()\nsize_t at() { return get_global_id(0); } size_t id() { return CALL(at); }", false),
+        ("#define CALL(f) f()\nsize_t at() { return get_global_id(0); } size_t id() { return CALL(at); }", true),
         (
             "#if 0\nsize_t id() { return get_local_id(0); }\n#else\nsize_t id() { return get_global_id(0); }\n#endif",
-            false,
+            true,
         ),
         // One more function of a name of OpenCL C's: most compilers choose by the arguments, rusticl's does not.
         (

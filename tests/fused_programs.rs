@@ -392,3 +392,73 @@ fn many_programs_are_a_few_texts() {
     let counts: Vec<usize> = report.fused.iter().map(|of| of.nodes.len()).collect();
     assert_eq!(counts, [32, 32, 12], "{report}");
 }
+
+/// Rule Z1: which branches of conditions hold only the driver's compiler knows, and macros can be statements, parameters and parts of names.
+#[test]
+fn programs_with_conditions_and_macros_that_are_statements_are_fused() {
+    const SOURCE: &str = "
+        #ifdef __OPENCL_VERSION__
+        #define SIZES const int width, const int height,
+        #else
+        #error no compiler for OpenCL
+        #endif
+        #ifdef UNKNOWN_EXTENSION_OF_A_VENDOR
+        #define KERNEL __attribute__((vendors_own(64))) kernel
+        #define TIMES 3.0f
+        #else
+        #define KERNEL kernel
+        #define TIMES 2.0f
+        #endif
+        #define INSIDE(i) if (i >= width * height) { return; }
+        #define CAT(a, b) a##b
+        #define EACH(i, body) for (int i = 0; i < 3; i++) { body; }
+        #if defined(WIDE) && WIDE > 2
+        typedef float4 number;
+        #define LAST w
+        #else
+        typedef float2 number;
+        #define LAST y
+        #endif
+        KERNEL void scale(SIZES global float *x
+        #ifdef SHIFT
+            , float shift
+        #endif
+        ) {
+            const int CAT(i, d) = get_global_id(0);
+            INSIDE(id)
+            number v = (number)(x[id] * TIMES);
+            EACH(k, v.LAST += k)
+        #ifdef SHIFT
+            v.LAST -= shift;
+        #endif
+            x[id] = v.LAST;
+        }";
+    let bench = Bench::new();
+    let x = Buffer::<f32>::new(&bench.queue, LEN).unwrap();
+    let built = |options: &str| {
+        ProgramBuilder::new(&bench.queue).options(options).source(SOURCE).unwrap().kernel("scale").unwrap()
+    };
+    let kernels = [built("-DWIDE=4"), built("-DSHIFT"), built("-DSHIFT=1 -DWIDE=1")];
+    let graph = bench.graph();
+    for (at, kernel) in kernels.iter().enumerate().cycle().take(12) {
+        let node = graph.kernel(kernel).arg(LEN as i32 / 2).arg(1).read_write(&x);
+        let node = if at == 0 { node } else { node.arg(0.25_f32) };
+        // SAFETY: a work-item touches its own element.
+        unsafe { node.range(LEN).add() }.unwrap();
+    }
+    let field = Field { bench, programs: Vec::new() };
+    let report = field.compare(&graph, &x);
+    assert_eq!(report.fused.iter().map(|of| of.nodes.len()).sum::<usize>(), 12, "{report}");
+    // What the launches compute on the host.
+    let mut expected: Vec<f32> = (0..LEN).map(|at| at as f32 * 0.37).collect();
+    for turn in 0..24 {
+        expected[..LEN / 2].iter_mut().for_each(|x| *x = *x * 2.0 + 3.0 - if turn % 3 == 0 { 0.0 } else { 0.25 });
+    }
+    let bits: Vec<u32> = expected.iter().map(|x| x.to_bits()).collect();
+    let now = field.bench.content(&x.cast::<u32>().unwrap());
+    let near = now
+        .iter()
+        .zip(&bits)
+        .all(|(now, is)| (f32::from_bits(*now) - f32::from_bits(*is)).abs() <= f32::from_bits(*is).abs() * 1e-5);
+    assert!(near, "{now:?}\n{bits:?}");
+}

@@ -2,8 +2,12 @@
 //! found in those of other projects.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
+use super::expand_tests::tokens;
+use super::plain::Plain;
 use super::source::{Effects, Source};
 use super::tokens::{TokenKind, split};
 use super::unreadable::Unreadable;
@@ -44,6 +48,19 @@ pub(super) fn names(text: &str) -> Vec<String> {
     names
 }
 
+/// Returns what the preprocessor of the machine's compiler leaves of a text. None if there is no such compiler.
+pub(super) fn preprocessed(text: &str, options: &str) -> Option<String> {
+    let mut cc = Command::new("cc");
+    cc.args("-E -P -undef -x c".split(' ')).args(options.split_whitespace()).arg("-");
+    let mut child = cc.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+    let mut input = child.stdin.take()?;
+    let output = std::thread::scope(|scope| {
+        scope.spawn(move || _ = input.write_all(text.as_bytes()));
+        child.wait_with_output()
+    });
+    String::from_utf8(output.ok()?.stdout).ok()
+}
+
 /// Returns what a kernel is for fusing.
 fn what(source: &Source, kernel: &str) -> String {
     match source.item_with_helpers(kernel) {
@@ -59,11 +76,20 @@ fn what(source: &Source, kernel: &str) -> String {
 #[test]
 fn the_kernels_of_a_folder_are_read() {
     let given = std::env::var_os("CLGRAPH_TEST_KERNELS");
+    let options = std::env::var("CLGRAPH_TEST_OPTIONS").unwrap_or_default();
     let folder = given.clone().map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels-cl"), PathBuf::from);
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for path in sources(&folder) {
         let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
-        let read = Source::read(&text, "");
+        let compiled = |text: &str| preprocessed(text, &options);
+        let read = Plain::read(text.clone(), &options, |skeleton| compiled(skeleton).map(|text| names(&text)));
+        if let Ok(plain) = read.as_ref().map(|plain| &plain.text)
+            && *plain != text
+            && let (Some(before), Some(after)) = (compiled(&text), compiled(plain))
+        {
+            assert_eq!(tokens(&before), tokens(&after), "{}", path.display());
+        }
+        let read = read.map(|plain| plain.source);
         // Device globals are macros of clgraph's.
         let is_expected = given.is_some() || matches!(read, Ok(_) | Err(Unreadable::Macro(_) | Unreadable::Joins(_)));
         assert!(is_expected, "{}: {read:?}", path.display());

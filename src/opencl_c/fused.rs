@@ -238,9 +238,12 @@ pub(crate) const COPY: &str = "clgraph_fuse_copy";
 /// then what a launch leaves: whether the loop goes on, and how many turns it did.
 pub(crate) const TURNS_WORDS: usize = 4;
 
+/// The names of fused kernels begin so.
+pub(crate) const FUSED: &str = "clgraph_fused_";
+
 /// Returns the name of a fused kernel of a source.
 pub(crate) fn name(number: usize) -> String {
-    format!("clgraph_fused_{number}")
+    format!("{FUSED}{number}")
 }
 
 /// The functions that run all work-items of a launch.

@@ -1,5 +1,6 @@
 //! What keeps a kernel from being fused is found wherever it stands in the kernel, and however it is written.
 
+use super::expand::expanded;
 use super::folder_tests::names;
 use super::source::{Effects, Source};
 use super::tokens::{TokenKind, split};
@@ -16,7 +17,7 @@ enum Told {
 }
 
 /// What comes before the source, a statement in the kernel, and what that is.
-const HAZARDS: [(&str, &str, Told); 43] = [
+const HAZARDS: [(&str, &str, Told); 45] = [
     ("", "barrier(CLK_LOCAL_MEM_FENCE);", Told::Waits),
     ("", "work_group_barrier(CLK_GLOBAL_MEM_FENCE);", Told::Waits),
     ("", "bar\\\nrier(1);", Told::Waits),
@@ -54,6 +55,8 @@ const HAZARDS: [(&str, &str, Told); 43] = [
     ("#define Q(a) ((simd_any))\n", "Q(1)(1);", Told::Order),
     ("#define Q(step) step(1)\n", "Q(simd_any);", Told::Order),
     ("#define Q\n", "simd_any Q (1);", Told::Order),
+    ("", "((simd_any))(1);", Told::Order),
+    ("", "(1 ? simd_any : sin)(1);", Told::Order),
     ("#define R(a) simd_any\n#define Q R\n", "Q(1)(1);", Told::Order),
     ("", "int q =\n#ifdef Q\nsimd_any\n#else\nsin\n#endif\n(1);", Told::Order),
     ("float convert_all(float x);\n", "convert_all(1.0f);", Told::Order),
@@ -63,7 +66,13 @@ const HAZARDS: [(&str, &str, Told); 43] = [
     ("size_t q(void) { return get_num_groups(0); }\n", "q();", Told::Groups),
 ];
 
+/// Also where macros of a hazard are written out.
 fn is_told(text: &str, kernel: &str, told: Told) -> bool {
+    let is_told = |text: &str| is_told_of(text, kernel, told);
+    is_told(text) && (!text.starts_with("#define") || expanded(text, "").is_none_or(|text| is_told(&text)))
+}
+
+fn is_told_of(text: &str, kernel: &str, told: Told) -> bool {
     let Ok(source) = Source::read(text, "-cl-std=CL2.0") else { return true };
     let Effects { may_wait, may_see_groups, .. } = source.effects(kernel);
     let refused = source.item(kernel).is_err() || source.item_with_helpers(kernel).is_err();

@@ -2,19 +2,25 @@
 //!
 //! [`tokens`] splits the text, [`source`] reads it as declarations with the [`words`] that matter, [`unreadable`] says why one is not
 //! read, and [`guard`] writes kernels that call the kernels of a source only if a number in memory is not zero. [`fused`] writes
-//! kernels that do what several launches do. There is no preprocessor here: conditions count as true and false at once, and macros
-//! are looked at, not expanded. What this cannot see through it refuses, with a reason: it never calls a source harmless that it has
+//! kernels that do what several launches do. Conditions of the preprocessor count as true and false at once there, and macros are
+//! looked at. Where that does not suffice, [`plain`] reads a text of the same meaning: without [`conditions`], which the compiler
+//! decides, and with macros [`expand`]ed. What cannot be seen through is refused, with a reason: no source is called harmless that was
 //! not read to the end.
 
 mod builtins;
+mod conditions;
+mod expand;
 pub(crate) mod fused;
 pub(crate) mod guard;
 pub(crate) mod options;
+pub(crate) mod plain;
 pub(crate) mod source;
 mod tokens;
 pub(crate) mod unreadable;
 mod words;
 
+#[cfg(test)]
+mod expand_tests;
 #[cfg(test)]
 mod folder_tests;
 #[cfg(test)]

@@ -27,7 +27,7 @@ use self::threes::Threes;
 use self::types::Pointers;
 
 use super::options::Options;
-use super::tokens::{NotSplit, Token, TokenKind, closing, plain_directive, split};
+use super::tokens::{NotSplit, Token, TokenKind, closing, definition, directive, plain_directive, split};
 use super::unreadable::Unreadable;
 use super::words::{BUILDS, LOCAL, QUALIFIERS, divides, is_keyword, is_type, is_word, waits};
 
@@ -203,19 +203,12 @@ impl<'a> Reader<'a> {
                 }
                 TokenKind::Directive => {
                     let plain = plain_directive(&self.text[token.at.clone()]);
-                    let line = plain.trim_start_matches('#').trim_start();
-                    let end = line.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(line.len());
-                    let (name, rest) = (&line[..end], line[end..].trim());
+                    let (name, rest) = directive(&plain);
                     match name {
                         "include" | "import" | "include_next" | "embed" => return Err(Unreadable::Include),
                         "define" => {
-                            let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
-                            let end = if rest[end..].starts_with('(') {
-                                rest.find(')').ok_or(Unreadable::Unbalanced)? + 1
-                            } else {
-                                end
-                            };
-                            self.define(&rest[..end], &rest[end..], Some(token.at.start))?;
+                            let (head, body) = definition(rest).ok_or(Unreadable::Unbalanced)?;
+                            self.define(head, body, Some(token.at.start))?;
                         }
                         "undef" => {
                             let name = rest.split(|c: char| !is_word(c)).next().unwrap_or_default();

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::words::is_word;
+
 /// A token, with its bytes in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token {
@@ -194,6 +196,20 @@ pub(super) fn plain_directive(text: &str) -> String {
         at = end;
     }
     String::from_utf8_lossy(&plain).into_owned()
+}
+
+/// Returns the name of a directive, without its comments, and what comes behind it.
+pub(super) fn directive(plain: &str) -> (&str, &str) {
+    let line = plain.trim_start_matches('#').trim_start();
+    let end = line.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(line.len());
+    (&line[..end], line[end..].trim())
+}
+
+/// Divides what is behind `#define`: the name, with parameters if it has some, and the body. None if no parenthesis closes them.
+pub(super) fn definition(rest: &str) -> Option<(&str, &str)> {
+    let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
+    let end = if rest[end..].starts_with('(') { rest.find(')')? + 1 } else { end };
+    Some((&rest[..end], &rest[end..]))
 }
 
 /// Returns the parenthesis that the one at this place closes.

@@ -16,7 +16,8 @@ use crate::cl::objects::program::Program;
 use crate::cl::objects::program_builder::ProgramBuilder;
 use crate::cl::objects::program_source::{NotRewritten, ProgramSource};
 use crate::error::{Error, ProgramError};
-use crate::opencl_c::fused::{FusedKernel, Unit, Way, each_item, fused, name};
+use crate::files;
+use crate::opencl_c::fused::{FUSED, FusedKernel, Unit, Way, each_item, fused, name};
 use crate::opencl_c::options::Options;
 use crate::opencl_c::source::{KernelText, NotItem, ParamText};
 use crate::quirks;
@@ -79,10 +80,19 @@ struct FusedProgram {
     kernels: Vec<FusedKernel>,
     /// The programs whose kernels it launches too.
     others: Vec<Arc<ProgramSource>>,
-    /// With the form of its text; None if the compiler refuses it.
-    program: Option<(Program, Rolls)>,
+    /// None if the compiler refuses it.
+    program: Option<Known>,
     /// Whether it was to be kept for the next process.
     is_kept: bool,
+}
+
+/// A program that was built.
+#[derive(Clone)]
+struct Known {
+    program: Program,
+    rolls: Rolls,
+    /// The names of its fused kernels.
+    names: Names,
 }
 
 /// Whether launches that come again are written as loops.
@@ -97,7 +107,7 @@ impl FusedPrograms {
         &mut self,
         (way, kernels, others): (Way, &[FusedKernel], &[Arc<ProgramSource>]),
         keeps: bool,
-    ) -> Option<(Option<(Program, Rolls)>, bool)> {
+    ) -> Option<(Option<Known>, bool)> {
         let is_it = |of: &&mut FusedProgram| of.way == way && of.kernels == kernels && are_same(&of.others, others);
         let found = self.0.iter_mut().find(is_it)?;
         let is_new = keeps && !found.is_kept;
@@ -213,14 +223,19 @@ pub(crate) fn fuse(
         });
     }
     let known = first.fused_programs().find((way, &unlike, others), kept.is_some());
-    let (program, made) = match known {
-        Some((Some((program, rolls)), true)) => {
-            let Text { options, text } = written(&sources, way, &unlike, rolls);
-            (Some(program.clone()), Some(MadeProgram { program, options, text, was_kept: false }))
+    let (known, made) = match known {
+        Some((Some(known), true)) => {
+            let Text { options, text, .. } = written(&sources, way, &unlike, known.rolls);
+            let program = known.program.clone();
+            (Some(known), Some(MadeProgram { program, options, text, was_kept: false }))
         }
-        Some((known, _)) => (known.map(|(program, _)| program), None),
+        Some((known, _)) => (known, None),
         None => {
-            let build = |rolls| Ok((build(*first, written(&sources, way, &unlike, rolls), unlike.len(), kept)?, rolls));
+            let build = |rolls| {
+                let text = written(&sources, way, &unlike, rolls);
+                let names = text.names;
+                build(*first, text, unlike.len(), kept).map(|made| (made, rolls, names))
+            };
             let built = match build(true) {
                 // A type may hide what its values in a table must not be.
                 Err(NotFused::NotBuilt) if matches!(way, Way::InTurn(_)) => build(false),
@@ -231,23 +246,43 @@ pub(crate) fn fuse(
                 Err(NotFused::NotBuilt) => None,
                 Err(why) => return Err(why),
             };
-            let program = built.as_ref().map(|(made, rolls)| (made.program.clone(), *rolls));
+            let known = built.as_ref().map(|(made, rolls, names)| Known {
+                program: made.program.clone(),
+                rolls: *rolls,
+                names: *names,
+            });
+            let program = known.clone();
             let (others, is_kept) = (others.to_vec(), kept.is_some());
             let gone = first.fused_programs().keep(FusedProgram { way, kernels: unlike, others, program, is_kept });
             drop(gone);
-            let made = built.map(|(made, _)| made);
-            (made.as_ref().map(|made| made.program.clone()), made.filter(|_| is_kept))
+            (known, built.map(|(made, ..)| made).filter(|_| is_kept))
         }
     };
-    let program = program.ok_or(NotFused::NotBuilt)?;
-    let kernel = |kernel| program.kernel(&name(numbers[kernel])).map_err(|_| NotFused::Driver);
+    let Known { program, names, .. } = known.ok_or(NotFused::NotBuilt)?;
+    let kernel = |kernel| program.kernel(&names.of(numbers[kernel])).map_err(|_| NotFused::Driver);
     Ok((kernels.iter().map(kernel).collect::<Result<_, _>>()?, made))
+}
+
+/// The names of the fused kernels of one text. No two texts have the same: where PoCL 7.1 cannot link a kernel, it runs another one of the
+/// same name.
+#[derive(Clone, Copy)]
+struct Names(u64);
+
+impl Names {
+    fn of(self, number: usize) -> String {
+        name(number).replacen(FUSED, &self.begin(), 1)
+    }
+
+    fn begin(self) -> String {
+        format!("{FUSED}{:016x}_", self.0)
+    }
 }
 
 /// What a compiler gets.
 struct Text {
     options: String,
     text: String,
+    names: Names,
 }
 
 fn written(sources: &[Arc<ProgramSource>], way: Way, kernels: &[FusedKernel], rolls: Rolls) -> Text {
@@ -265,17 +300,19 @@ fn written(sources: &[Arc<ProgramSource>], way: Way, kernels: &[FusedKernel], ro
             .map(|first| Options::read(first.options).unwrap_or_default().others.join(" "))
             .unwrap_or_default(),
     };
-    Text { options, text }
+    let names = Names(files::fingerprint(text.bytes()));
+    let text = text.replace(FUSED, &names.begin());
+    Text { options, text, names }
 }
 
 /// Builds a program with so many fused kernels.
 fn build(
     context: &impl InContext,
-    Text { options, text }: Text,
+    Text { options, text, names }: Text,
     count: usize,
     kept: Option<&KeptPrograms>,
 ) -> Result<MadeProgram, NotFused> {
-    let is_good = |program: &Program| (0..count).all(|number| program.kernel(&name(number)).is_ok());
+    let is_good = |program: &Program| (0..count).all(|number| program.kernel(&names.of(number)).is_ok());
     if let Some(program) = kept.and_then(|kept| kept.find(context.context(), (&options, &text), is_good)) {
         return Ok(MadeProgram { program, options, text, was_kept: true });
     }

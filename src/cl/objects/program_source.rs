@@ -4,10 +4,13 @@ use std::fmt;
 
 use opencl_sys::{CL_PROGRAM_BUILD_OPTIONS, CL_PROGRAM_SOURCE};
 
+use crate::cl::completion::user_code::log_later;
 use crate::cl::objects::context::InContext;
 use crate::cl::objects::program::Program;
+use crate::cl::objects::program_builder::ProgramBuilder;
 use crate::cl::query::info::{self, ask};
 use crate::ffi::core::Core;
+use crate::opencl_c::plain::Plain;
 use crate::opencl_c::source::Source;
 use crate::opencl_c::unreadable::Unreadable;
 
@@ -50,7 +53,7 @@ impl fmt::Display for NotRewritten {
 const FAST_MATH: [&str; 4] =
     ["-cl-fast-relaxed-math", "-cl-unsafe-math-optimizations", "-cl-finite-math-only", "-cl-no-signed-zeros"];
 
-/// The source of a program, as the driver has it.
+/// The source of a program, as the driver has it, or with its macros written out.
 pub(in crate::cl) struct ProgramSource {
     pub(in crate::cl) text: String,
     pub(in crate::cl) options: String,
@@ -86,7 +89,19 @@ impl ProgramSource {
         if let Some(option) = FAST_MATH.into_iter().find(|option| options.contains(option)) {
             return Err(NotRewritten::FastMath(option));
         }
-        let source = Source::read(&text, &options).map_err(NotRewritten::Unreadable)?;
+        let kernels = |skeleton: &str| kernels(of, skeleton, &options);
+        let Plain { text, source } = Plain::read(text, &options, kernels).map_err(NotRewritten::Unreadable)?;
         Ok(Self { text, options, source })
     }
+}
+
+/// Returns the names of the kernels of another program that is built as one is. None if it is built for several devices, of which each may
+/// have others.
+fn kernels(of: &Program, text: &str, options: &str) -> Option<Vec<String>> {
+    let [_] = of.context().devices() else { return None };
+    let program = ProgramBuilder::new(of).options(options).source(text);
+    if let Err(error) = &program {
+        log_later!(Debug, "a program of the conditions of another one cannot be built: {error}");
+    }
+    program.ok()?.all_kernel_names().ok()
 }

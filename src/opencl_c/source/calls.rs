@@ -86,10 +86,17 @@ fn calls(pieces: &[Piece]) -> BTreeSet<String> {
             Piece::Word(word) if may_open(at + 1) => _ = all.insert(word.clone()),
             Piece::Mark(b'(') => open.push(at),
             Piece::Mark(b')') => {
-                let before = open.pop().and_then(|begin: usize| begin.checked_sub(1)).and_then(word);
+                let begin: Option<usize> = open.pop();
+                let before = begin.and_then(|begin| begin.checked_sub(1)).and_then(word);
                 if is_open(at + 1) && !before.is_some_and(|before| CONDITIONS.contains(&before)) {
                     all.extend(before.map(result_of));
                     all.extend(at.checked_sub(1).and_then(word).map(str::to_owned));
+                    // Of a type, or of an expression that gives what is called.
+                    let is_group = before.is_none_or(|before| OTHERS.contains(&before));
+                    let inside = begin.map_or(0, |begin| begin + 1)..at;
+                    let is_tag = |at: usize| matches!(word(at), Some("struct" | "union" | "enum"));
+                    let named = inside.filter(|at| is_group && !is_tag(at.wrapping_sub(1))).filter_map(word);
+                    all.extend(named.map(str::to_owned));
                 }
             }
             _ => {}

@@ -4,12 +4,10 @@ use std::collections::BTreeSet;
 
 use super::Reader;
 use crate::opencl_c::builtins::is_builtin;
+use crate::opencl_c::conditions::FILES;
 use crate::opencl_c::options::Options;
 use crate::opencl_c::tokens::{Token, TokenKind, closing, plain_directive};
 use crate::opencl_c::words::{HINTS, PLACES, is_component, is_word};
-
-/// Words by which a condition asks for a file, which the options say where to look for.
-const FILES: [&str; 3] = ["__has_include", "__has_include_next", "__has_embed"];
 
 /// What has to be known of a source that becomes one text with others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -181,6 +181,16 @@ impl KernelText {
 pub(crate) type Helpers<'a> = BTreeMap<&'a str, &'a KernelText>;
 
 impl Source {
+    /// Returns how many kernels there are, and how many of them can be functions of one work-item, or cannot for what they do, and not for
+    /// how they are written.
+    pub(in crate::opencl_c) fn counts(&self) -> (usize, usize) {
+        let is_known = |name: &&String| match self.item(name) {
+            Ok(_) => true,
+            Err(why) => matches!(why, NotItem::Waits | NotItem::Order(_) | NotItem::Kernel(_)),
+        };
+        (self.kernels.len(), self.kernels.keys().filter(is_known).count())
+    }
+
     /// Returns a kernel that can be written as a function of one work-item.
     pub(crate) fn item(&self, name: &str) -> Result<&KernelText, NotItem> {
         self.item_with_helpers(name).map(|(text, _)| text)
