@@ -25,6 +25,8 @@ pub struct Body {
     kinds: usize,
     /// Whether each work-item touches its own elements only.
     elementwise: bool,
+    /// Whether work-groups of a kernel by hand do their parts of the work-items then, launch after launch, on a CPU.
+    in_parts: bool,
     /// Whether the work-items of a work-group wait for each other, and share `tile`. There, `l` is a work-item's place in it.
     waits: bool,
 }
@@ -139,6 +141,7 @@ pub const BODIES: &[Body] = &[
         over: Over::Two,
         kinds: 1,
         elementwise: false,
+        in_parts: false,
         waits: true,
     },
     Body {
@@ -147,6 +150,7 @@ pub const BODIES: &[Body] = &[
         over: Over::All,
         kinds: 1,
         elementwise: false,
+        in_parts: false,
         waits: false,
     },
     Body {
@@ -155,6 +159,7 @@ pub const BODIES: &[Body] = &[
         over: Over::Two,
         kinds: 1,
         elementwise: false,
+        in_parts: false,
         waits: false,
     },
     Body {
@@ -163,6 +168,7 @@ pub const BODIES: &[Body] = &[
         over: Over::Own,
         kinds: 1,
         elementwise: false,
+        in_parts: false,
         waits: false,
     },
     Body {
@@ -171,6 +177,7 @@ pub const BODIES: &[Body] = &[
         over: Over::All,
         kinds: 1,
         elementwise: false,
+        in_parts: false,
         waits: false,
     },
     Body {
@@ -179,6 +186,7 @@ pub const BODIES: &[Body] = &[
         over: Over::All,
         kinds: 1,
         elementwise: false,
+        in_parts: false,
         waits: false,
     },
     Body {
@@ -188,6 +196,7 @@ pub const BODIES: &[Body] = &[
         over: Over::All,
         kinds: 1,
         elementwise: false,
+        in_parts: false,
         waits: false,
     },
     Body {
@@ -196,6 +205,7 @@ pub const BODIES: &[Body] = &[
         over: Over::Eight,
         kinds: 1,
         elementwise: false,
+        in_parts: false,
         waits: false,
     },
     Body {
@@ -204,6 +214,7 @@ pub const BODIES: &[Body] = &[
         over: Over::Halves,
         kinds: 1,
         elementwise: false,
+        in_parts: false,
         waits: false,
     },
     Body {
@@ -215,6 +226,7 @@ pub const BODIES: &[Body] = &[
         over: Over::One,
         kinds: 1,
         elementwise: true,
+        in_parts: false,
         waits: false,
     },
     Body {
@@ -226,6 +238,7 @@ pub const BODIES: &[Body] = &[
         over: Over::Two,
         kinds: 1,
         elementwise: true,
+        in_parts: false,
         waits: false,
     },
     Body {
@@ -237,6 +250,7 @@ pub const BODIES: &[Body] = &[
         over: Over::Two,
         kinds: 1,
         elementwise: true,
+        in_parts: true,
         waits: false,
     },
 ];
@@ -248,6 +262,7 @@ pub const LAYER: &Body = &Body {
     over: Over::Two,
     kinds: 59,
     elementwise: false,
+    in_parts: false,
     waits: false,
 };
 
@@ -333,8 +348,9 @@ fn by_waiting_hand(body: &Body, launches: &[Launch]) -> (String, Vec<usize>) {
     (all + "}\n", vec![0, 1])
 }
 
-/// The kernel of one chain, `n` launches of `items` work-items, in all variants.
-pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Result<Vec<Variant<'a>>, Failure> {
+/// The kernel of one chain, `n` launches of `items` work-items, in all variants: those of OpenCL, and those of CUDA, which do not take turns
+/// with them, because a GPU needs time to change from OpenCL's context to CUDA's.
+pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Result<[Vec<Variant<'a>>; 2], Failure> {
     let program = Program::from_source(queue, &body.plain_source())?;
     let kernels = (0..body.kinds).map(|kind| program.kernel(&name(kind))).collect::<Result<Vec<_>, _>>()?;
     let launches = body.launches(items, n);
@@ -352,7 +368,7 @@ pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Re
     let by_item = queue.device().caps().platform != "rusticl" && !queue.device().caps().gpu;
     let is_pocl = queue.device().caps().platform.contains("Portable");
     let (by, hand_items, group) = match (body.elementwise, by_item) {
-        (true, true) if body.text == EXP => {
+        (true, true) if body.in_parts => {
             let group = if is_pocl { 2 } else { GROUP };
             ("by_part", items / PART * group, Some(group))
         }
@@ -407,12 +423,13 @@ pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Re
         numbers: vec![launch.number.to_bits(), (items >> launch.halved) as u32],
         items: items >> launch.halved,
     });
-    if !body.waits {
-        let names = (0..body.kinds).map(|kind| CString::new(name(kind))).collect::<Result<Vec<_>, _>>()?;
-        all.extend(cuda::launches(queue, &body.plain_source(), &names, size_of_val(&data[..]), of_cuda.collect())?);
-    }
     all.extend(fused_or_not(queue, &chain(queue, &kernels, &buffers, body, items, &launches)?)?);
-    Ok(all)
+    if body.waits {
+        return Ok([all, Vec::new()]);
+    }
+    let names = (0..body.kinds).map(|kind| CString::new(name(kind))).collect::<Result<Vec<_>, _>>()?;
+    let cuda = cuda::launches(queue, &body.plain_source(), &names, size_of_val(&data[..]), of_cuda.collect())?;
+    Ok([all, cuda])
 }
 
 fn chain(

@@ -625,7 +625,11 @@ fn chains(
     let rows = if effort == Effort::Full { body.rows.len() } else { 1 };
     for (name, items) in body.rows[..rows].iter().copied() {
         for n in body.lengths(items, effort == Effort::Full).iter().copied() {
-            results.add(driver, name, n, interleave(fused::variants(queue, body, items, n)?, effort, n)?);
+            let mut measured = Vec::new();
+            for variants in fused::variants(queue, body, items, n)? {
+                measured.extend(interleave(variants, effort, n)?);
+            }
+            results.add(driver, name, n, measured);
         }
     }
     Ok(())

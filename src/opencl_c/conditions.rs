@@ -4,7 +4,6 @@
 //! a compiler finds in it say which branches hold. Then the source is written without the others.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 
 use super::options::Options;
 use super::tokens::{Token, TokenKind, definition, directive, plain_directive, split};
@@ -21,6 +20,11 @@ const MOST_BRANCHES: usize = 1_024;
 
 /// Words by which a condition asks for files.
 pub(super) const FILES: [&str; 3] = ["__has_include", "__has_include_next", "__has_embed"];
+
+/// NVIDIA's driver does not build a kernel without parameters, if it is to tell what these are (`-cl-kernel-arg-info`).
+fn kernel(name: &str) -> String {
+    format!("kernel void {name}(uint of) {{}}\n")
+}
 
 /// A source that has conditions.
 pub(super) struct Skeleton<'a> {
@@ -94,7 +98,7 @@ impl<'a> Skeleton<'a> {
         let mut macros = Macros::default();
         options.macros.iter().for_each(|(head, body)| macros.add(head, body));
         let (mut conditions, mut open): (Vec<Condition>, Vec<usize>) = Default::default();
-        let mut text = format!("kernel void {OUTSIDE}(void) {{}}\n");
+        let mut text = kernel(OUTSIDE);
         let mut count = 0;
         for token in tokens.iter().filter(|token| token.kind == TokenKind::Directive) {
             let line = &source[token.at.clone()];
@@ -135,7 +139,7 @@ impl<'a> Skeleton<'a> {
                 None => continue,
             }
             conditions[*open.last()?].branches.push(count);
-            let _ = writeln!(text, "kernel void {BRANCH}{count}(void) {{}}");
+            text += &kernel(&format!("{BRANCH}{count}"));
             count += 1;
         }
         // The arguments of a macro may begin behind a directive, or not: that is up to the compiler.

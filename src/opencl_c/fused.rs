@@ -80,6 +80,7 @@ mod rolled;
 mod rolled_tests;
 mod run;
 mod tables;
+mod transfers;
 mod unit;
 #[cfg(test)]
 mod unit_tests;
@@ -90,7 +91,7 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use self::helpers::{ITEM, write_helpers};
-use self::ids::{IDS, OWN};
+use self::ids::{IDS, LOCAL_ID, OWN};
 use self::ids::{RANGE, RANGE_NAMES};
 use self::rolled::{Lane, Loop, Part, Place, Rolled, Table, rolled};
 use self::run::{SCALAR, write_run};
@@ -343,11 +344,17 @@ fn write_items(all: &mut String, (number, unit): (usize, &Unit<'_>), its: &[(&Ca
         let _ = writeln!(all, "#define {function} {meaning}");
     }
     let helpers = write_helpers(all, (number, unit), its.iter().map(|(callee, ..)| callee.kernel.as_str()));
-    for (callee, Function { params, locals, body, .. }, _) in its {
-        let params = listed(params) + &group::params(locals);
-        group::write_macros(all, locals, true);
-        let _ = writeln!(all, "void clgraph_fuse_item_{callee}({params}{ITEM}, {RANGE}) {body}");
-        group::write_macros(all, locals, false);
+    for is_group in [false, true] {
+        let mut its = its.iter().filter(|(_, function, _)| function.is_group == is_group).peekable();
+        if is_group && its.peek().is_some() {
+            let _ = writeln!(all, "#undef get_local_id\n#define {} {}", LOCAL_ID.0, LOCAL_ID.1);
+        }
+        for (callee, Function { params, locals, body, .. }, _) in its {
+            let params = listed(params) + &group::params(locals);
+            group::write_macros(all, locals, true);
+            let _ = writeln!(all, "void clgraph_fuse_item_{callee}({params}{ITEM}, {RANGE}) {body}");
+            group::write_macros(all, locals, false);
+        }
     }
     let ids = IDS.iter().filter_map(|(id, _)| id.split('(').next());
     helpers.into_iter().chain(ids).for_each(|name| _ = writeln!(all, "#undef {name}"));
@@ -371,21 +378,16 @@ type Functions<'a> = BTreeMap<&'a Callee, Function<'a>>;
 impl<'a> Function<'a> {
     fn of(name: &str, unit: &Unit<'a>) -> Option<Self> {
         let Unit { text, source, .. } = *unit;
-        // Bytes, because compilers take it that they may be of any type.
         let own = |params, names: &str, body| {
             let (names, body) = (names.to_owned(), Cow::Borrowed(body));
             Some(Self { params, names, locals: &[], body, is_group: false, wraps_no_index: false })
         };
         match name {
-            FILL => own(
-                "global uchar *clgraph_fuse_to, uint clgraph_fuse_word",
-                "clgraph_fuse_to, clgraph_fuse_word",
-                FILL_BODY,
-            ),
+            FILL => own(transfers::FILL_PARAMS, "clgraph_fuse_to, clgraph_fuse_word", transfers::FILL_BODY),
             COPY => own(
-                "global const uchar *clgraph_fuse_from, global uchar *clgraph_fuse_to, uint clgraph_fuse_behind",
+                transfers::COPY_PARAMS,
                 "clgraph_fuse_from, clgraph_fuse_to, clgraph_fuse_behind",
-                COPY_BODY,
+                transfers::COPY_BODY,
             ),
             _ => {
                 let kernel: &KernelText = source.item(name).ok()?;
@@ -397,19 +399,6 @@ impl<'a> Function<'a> {
         }
     }
 }
-
-const FILL_BODY: &str = "{
-    size_t clgraph_fuse_at = 4 * (size_t)clgraph_fuse_x;
-    for (uint clgraph_fuse_i = 0; clgraph_fuse_i < 4; ++clgraph_fuse_i)
-        clgraph_fuse_to[clgraph_fuse_at + clgraph_fuse_i] = ((private uchar *)&clgraph_fuse_word)[clgraph_fuse_i];
-}";
-
-const COPY_BODY: &str = "{
-    size_t clgraph_fuse_at = 4 * (size_t)clgraph_fuse_x;
-    size_t clgraph_fuse_src = 4 * (size_t)(uint)(clgraph_fuse_x + clgraph_fuse_behind);
-    for (uint clgraph_fuse_i = 0; clgraph_fuse_i < 4; ++clgraph_fuse_i)
-        clgraph_fuse_to[clgraph_fuse_at + clgraph_fuse_i] = clgraph_fuse_from[clgraph_fuse_src + clgraph_fuse_i];
-}";
 
 /// Returns a list with a comma behind it, if it has something.
 fn listed(list: &str) -> String {

@@ -59,3 +59,13 @@ pub(super) const IDS: [(&str, &str); 11] = [
          clgraph_fuse_n2 / clgraph_fuse_l2, clgraph_fuse_beyond)",
     ),
 ];
+
+/// The same where a work-group of the fused kernel has as many work-items as one of the launch: in one dimension nothing is divided, which takes
+/// a GPU longer than the rest of a small kernel. Within its own text the name is the driver's function.
+pub(super) const LOCAL_ID: (&str, &str) = (
+    "get_local_id(d)",
+    "clgraph_fuse_pick(d, \
+     clgraph_fuse_dims == 1 ? (uint)get_local_id(0) : (uint)get_local_id(0) % clgraph_fuse_l0, \
+     (uint)get_local_id(0) / clgraph_fuse_l0 % clgraph_fuse_l1, \
+     (uint)get_local_id(0) / (clgraph_fuse_l0 * clgraph_fuse_l1), 0)",
+);
