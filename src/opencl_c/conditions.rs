@@ -1,19 +1,15 @@
 //! Conditions of the preprocessor, which only the compiler can decide: macros of its own say what device it is for.
 //!
 //! A [`Skeleton`] of a source has its directives alone, and an empty kernel in each branch of a condition. The names of the kernels that
-//! a compiler finds in it say which branches hold. Then the source is written without the others.
+//! a compiler finds in it say which branches hold, and which words are macros of the compiler's own. Then the source is written without
+//! the other branches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::compiler_macros::{ASKED, answer, kernel, question};
 use super::options::Options;
 use super::tokens::{Token, TokenKind, definition, directive, plain_directive, split};
-use super::words::{PLACES, is_word};
-
-/// The names of the kernels in skeletons begin so.
-const BRANCH: &str = "clgraph_fuse_branch_";
-
-/// The kernel outside of all conditions, which says that kernels are found.
-const OUTSIDE: &str = "clgraph_fuse_branch";
+use super::words::{PLACES, check_word, is_keyword, is_word};
 
 /// The most branches in a source.
 const MOST_BRANCHES: usize = 1_024;
@@ -21,17 +17,21 @@ const MOST_BRANCHES: usize = 1_024;
 /// Words by which a condition asks for files.
 pub(super) const FILES: [&str; 3] = ["__has_include", "__has_include_next", "__has_embed"];
 
-/// NVIDIA's driver does not build a kernel without parameters, if it is to tell what these are (`-cl-kernel-arg-info`).
-fn kernel(name: &str) -> String {
-    format!("kernel void {name}(uint of) {{}}\n")
-}
-
-/// A source that has conditions.
+/// What a compiler is asked about a source.
 pub(super) struct Skeleton<'a> {
     source: &'a str,
     tokens: Vec<Token>,
     pub(super) text: String,
+    words: BTreeSet<String>,
+    macros: Macros,
     conditions: Vec<Condition>,
+}
+
+/// A source without conditions.
+pub(super) struct Decided {
+    pub(super) text: String,
+    /// Its words that are macros of the compiler's own, or of the options.
+    pub(super) macros: BTreeSet<String>,
 }
 
 /// A condition, with all of its branches.
@@ -61,49 +61,86 @@ fn step(name: &str) -> Option<Step> {
     }
 }
 
-/// Macros by name: whether one takes arguments, and with what words they end.
+/// Macros by name.
 #[derive(Default)]
-struct Macros(BTreeMap<String, (bool, BTreeSet<String>)>);
+struct Macros(BTreeMap<String, Ends>);
+
+/// How the definitions of a name begin and end.
+#[derive(Default)]
+struct Ends {
+    takes_arguments: bool,
+    /// Whether one may begin with a parenthesis, or with what it is given.
+    may_open: bool,
+    first: BTreeSet<String>,
+    last: BTreeSet<String>,
+}
 
 impl Macros {
     fn add(&mut self, head: &str, body: &str) {
-        let of = self.0.entry(head.split('(').next().unwrap_or(head).to_owned()).or_default();
-        of.0 |= head.contains('(');
-        let last = body.trim_end().rsplit(|c| !is_word(c)).next().filter(|last| !last.is_empty());
-        of.1.extend(last.map(str::to_owned));
+        let of = self.0.entry(name_of(head).to_owned()).or_default();
+        of.takes_arguments |= head.contains('(');
+        of.may_open |= head.contains('(') || body.trim().is_empty() || body.trim_start().starts_with('(');
+        let word = |word: Option<&str>| word.filter(|word| !word.is_empty()).map(str::to_owned);
+        of.first.extend(word(body.trim_start().split(|c| !is_word(c)).next()));
+        of.last.extend(word(body.trim_end().rsplit(|c| !is_word(c)).next()));
     }
 
-    /// Returns those behind which arguments may begin.
-    fn taking(&self) -> BTreeSet<String> {
+    /// Returns the names for which this is so, or that lead to one by these words.
+    fn leading_to(&self, is_so: impl Fn(&Ends) -> bool, by: impl Fn(&Ends) -> &BTreeSet<String>) -> BTreeSet<&str> {
         let mut users: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for (name, (_, ends)) in &self.0 {
-            ends.iter().for_each(|end| users.entry(end).or_default().push(name));
+        for (name, of) in &self.0 {
+            by(of).iter().for_each(|word| users.entry(word).or_default().push(name));
         }
-        let mut open: Vec<&str> =
-            self.0.iter().filter(|(_, (takes, _))| *takes).map(|(name, _)| name.as_str()).collect();
-        let mut taking = BTreeSet::new();
+        let mut open: Vec<&str> = self.0.iter().filter(|(_, of)| is_so(of)).map(|(name, _)| name.as_str()).collect();
+        let mut found = BTreeSet::new();
         while let Some(name) = open.pop() {
-            if taking.insert(name.to_owned()) {
+            if found.insert(name) {
                 open.extend(users.get(name).into_iter().flatten());
             }
         }
-        taking
+        found
     }
 }
 
+/// Returns the name of a macro, without its parameters.
+fn name_of(head: &str) -> &str {
+    head.split('(').next().unwrap_or(head)
+}
+
+/// Whether a word stands for another place, or for files.
+fn is_elsewhere(word: &str) -> bool {
+    PLACES.contains(&word) || FILES.contains(&word)
+}
+
+/// Whether a name may not be a macro where a compiler is asked.
+fn is_own(name: &str) -> bool {
+    is_keyword(name) || check_word(name).is_err()
+}
+
 impl<'a> Skeleton<'a> {
-    /// Returns None if there are no conditions, if they do not match, or if they may ask for something that a skeleton has not.
+    /// Returns None if conditions do not match, or if they may ask for something that a skeleton has not.
     pub(super) fn of(source: &'a str, options: &Options<'_>) -> Option<Self> {
         let tokens = split(source).ok()?;
-        let mut macros = Macros::default();
-        options.macros.iter().for_each(|(head, body)| macros.add(head, body));
+        let (mut macros, mut words) = (Macros::default(), BTreeSet::new());
+        for (head, body) in &options.macros {
+            if is_own(name_of(head)) || body.split(|c| !is_word(c)).any(is_elsewhere) {
+                return None;
+            }
+            macros.add(head, body);
+        }
         let (mut conditions, mut open): (Vec<Condition>, Vec<usize>) = Default::default();
-        let mut text = kernel(OUTSIDE);
-        let mut count = 0;
-        for token in tokens.iter().filter(|token| token.kind == TokenKind::Directive) {
+        let (mut text, mut count) = (String::new(), 0);
+        // What is asked by words before parentheses.
+        let mut calls = BTreeSet::new();
+        for token in &tokens {
             let line = &source[token.at.clone()];
+            if token.kind != TokenKind::Directive {
+                words.extend((token.kind == TokenKind::Word).then(|| line.to_owned()));
+                continue;
+            }
             let plain = plain_directive(line);
-            if plain.split(|c| !is_word(c)).any(|word| PLACES.contains(&word) || FILES.contains(&word)) {
+            let its = || plain.split(|c| !is_word(c)).filter(|word| word.starts_with(|c: char| !c.is_ascii_digit()));
+            if its().any(is_elsewhere) {
                 return None;
             }
             let (name, rest) = directive(&plain);
@@ -113,7 +150,16 @@ impl<'a> Skeleton<'a> {
                 "pragma" => continue,
                 "define" => {
                     let (head, body) = definition(rest)?;
+                    if is_own(name_of(head)) {
+                        return None;
+                    }
                     macros.add(head, body);
+                    words.extend(its().map(str::to_owned));
+                }
+                "undef" if is_own(its().nth(1).unwrap_or_default()) => return None,
+                "if" | "elif" => {
+                    let before = rest.split('(').map(|before| before.trim_end().rsplit(|c| !is_word(c)).next());
+                    calls.extend(before.flatten().map(str::to_owned));
                 }
                 _ => {}
             }
@@ -121,7 +167,7 @@ impl<'a> Skeleton<'a> {
             text.push('\n');
             match step(name) {
                 Some(Step::Begins) => {
-                    let within = open.last().and_then(|at| conditions[*at].branches.last().copied());
+                    let within = open.last().and_then(|at: &usize| conditions[*at].branches.last().copied());
                     open.push(conditions.len());
                     conditions.push(Condition { within, ..Condition::default() });
                 }
@@ -139,64 +185,87 @@ impl<'a> Skeleton<'a> {
                 None => continue,
             }
             conditions[*open.last()?].branches.push(count);
-            text += &kernel(&format!("{BRANCH}{count}"));
+            text += &kernel(&format!("{ASKED}_branch_{count}"));
             count += 1;
         }
-        // The arguments of a macro may begin behind a directive, or not: that is up to the compiler.
-        let (taking, macros) = (macros.taking(), macros.0);
-        let is_one_of =
-            |token: &Token, of: &dyn Fn(&str) -> bool| token.kind == TokenKind::Word && of(&source[token.at.clone()]);
-        let (mut last, mut is_behind): (Option<&Token>, bool) = Default::default();
-        for token in &tokens {
-            if token.kind == TokenKind::Directive {
-                is_behind = true;
-                continue;
-            }
-            let may_take = last.is_some_and(|last| is_one_of(last, &|word| taking.contains(word)));
-            let begins = token.kind == TokenKind::Mark(b'(') || is_one_of(token, &|word| macros.contains_key(word));
-            if std::mem::take(&mut is_behind) && may_take && begins {
-                return None;
-            }
-            last = Some(token);
+        // What a macro makes of its arguments in a condition could be a place.
+        let asks_by_macro = calls.iter().any(|name| macros.0.get(name).is_some_and(|of| of.takes_arguments));
+        if !open.is_empty() || count > MOST_BRANCHES || asks_by_macro {
+            return None;
         }
-        let is_good = open.is_empty() && (1..=MOST_BRANCHES).contains(&count);
-        is_good.then_some(Self { source, tokens, text, conditions })
+        let text = question(&words)? + &text;
+        Some(Self { source, tokens, text, words, macros, conditions })
     }
 
     /// Returns the source without the branches that do not hold, and without conditions. `kernels`: the names of the kernels that a compiler
     /// has found in the skeleton. None if they do not fit together.
-    pub(super) fn decided(&self, kernels: &[String]) -> Option<String> {
-        let number = |name: &String| name.strip_prefix(BRANCH).and_then(|number| number.parse().ok());
+    pub(super) fn decided(&self, kernels: &[String]) -> Option<Decided> {
+        let macros = answer(&self.words, kernels)?;
+        let begin = format!("{ASKED}_branch_");
+        let number = |name: &String| name.strip_prefix(&begin).and_then(|number| number.parse().ok());
         let holding: BTreeSet<usize> = kernels.iter().filter_map(number).collect();
         let fits = |of: &Condition| {
             let count = of.branches.iter().filter(|branch| holding.contains(*branch)).count();
             let is_reached = of.within.is_none_or(|branch| holding.contains(&branch));
             if is_reached { count == 1 || (count == 0 && !of.has_else) } else { count == 0 }
         };
-        if !kernels.iter().any(|name| name == OUTSIDE) || !self.conditions.iter().all(fits) {
+        if !self.conditions.iter().all(fits) {
             return None;
         }
-        // For each open condition, whether the text holds.
-        let (mut open, mut all, mut copied, mut branch): (Vec<bool>, String, usize, usize) = Default::default();
-        for token in self.tokens.iter().filter(|token| token.kind == TokenKind::Directive) {
-            let plain = plain_directive(&self.source[token.at.clone()]);
-            let Some(step) = step(directive(&plain).0) else { continue };
+        // For each open condition, whether the text holds; and the tokens that hold, each with whether it comes behind a condition.
+        let (mut open, mut text, mut copied, mut branch): (Vec<bool>, String, usize, usize) = Default::default();
+        let (mut holds, mut kept, mut is_behind): (bool, Vec<(&Token, bool)>, bool) = (true, Vec::new(), false);
+        for token in &self.tokens {
+            let line = &self.source[token.at.clone()];
+            let of = (token.kind == TokenKind::Directive).then(|| step(directive(&plain_directive(line)).0)).flatten();
+            let Some(of) = of else {
+                if holds && token.kind != TokenKind::Directive {
+                    kept.push((token, std::mem::take(&mut is_behind)));
+                }
+                continue;
+            };
             let before = &self.source[copied..token.at.start];
-            if open.iter().all(|holds| *holds) {
-                all.push_str(before);
-            } else {
-                // Lines stay lines.
-                all.extend(before.chars().filter(|c| *c == '\n'));
+            // Lines stay lines.
+            match holds {
+                true => text.push_str(before),
+                false => text.extend(before.chars().filter(|c| *c == '\n')),
             }
+            text.extend(line.chars().filter(|c| *c == '\n'));
             copied = token.at.end;
-            if step != Step::Begins {
+            if of != Step::Begins {
                 open.pop();
             }
-            if step != Step::Ends {
+            if of != Step::Ends {
                 open.push(holding.contains(&branch));
                 branch += 1;
             }
+            (holds, is_behind) = (open.iter().all(|holds| *holds), true);
         }
-        Some(all + &self.source[copied..])
+        self.check_calls(&kept)?;
+        Some(Decided { text: text + &self.source[copied..], macros })
+    }
+
+    /// The arguments of a macro may begin behind a condition, or not: that is up to the compiler. Returns None if some could.
+    fn check_calls(&self, kept: &[(&Token, bool)]) -> Option<()> {
+        let taking = self.macros.leading_to(|of| of.takes_arguments, |of| &of.last);
+        let opening = self.macros.leading_to(|of| of.may_open, |of| &of.first);
+        let word = |token: &Token| if token.kind == TokenKind::Word { &self.source[token.at.clone()] } else { "" };
+        // The word before each parenthesis that is open, and before the one that was closed last.
+        let (mut open, mut last): (Vec<&str>, &str) = Default::default();
+        for (token, is_behind) in kept {
+            let begins = token.kind == TokenKind::Mark(b'(') || opening.contains(word(token));
+            if *is_behind && begins && taking.contains(last) {
+                return None;
+            }
+            last = match token.kind {
+                TokenKind::Mark(b'(') => {
+                    open.push(last);
+                    ""
+                }
+                TokenKind::Mark(b')') => open.pop().unwrap_or_default(),
+                _ => word(token),
+            };
+        }
+        Some(())
     }
 }

@@ -8,25 +8,34 @@
 mod macros;
 mod pieces;
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use self::macros::{Macro, Macros};
-use self::pieces::{Piece, PieceKind, has_open_number, joined, pieces_of, with, write_pieces};
+use self::macros::{Known, Macro, Macros};
+use self::pieces::{Piece, PieceKind, has_odd_tokens, joined, pieces_of, with, write_pieces};
 use super::options::Options;
 use super::tokens::{TokenKind, directive, plain_directive, split};
+use super::words::is_word;
 
 /// The most tokens that are looked at: a few macros can give billions.
 const MOST_TOKENS: usize = 1 << 18;
+
+/// So many bytes count as much as a token.
+const BYTES: usize = 8;
+
+/// The most bytes that are written.
+const MOST_BYTES: usize = 1 << 20;
 
 /// How deep macros may be in macros.
 const MOST_DEPTH: usize = 64;
 
 /// Returns the source with its macros written out. None if there is none to write out, or if that may change what the source means.
-pub(super) fn expanded(source: &str, options: &str) -> Option<String> {
+/// `own`: names that are macros of the compiler's too.
+pub(super) fn expanded(source: &str, options: &Options<'_>, own: &BTreeSet<String>) -> Option<String> {
     let tokens = split(source).ok()?;
-    let macros = Macros::read(source, &tokens, &Options::read(options).ok()?)?;
+    let macros = Macros::read(source, &tokens, options, own)?;
     let pieces = pieces_of(source, &tokens);
-    if has_open_number(&pieces, |_| true) {
+    if has_odd_tokens(&pieces) {
         return None;
     }
     let (mut all, mut copied, mut at, mut steps) = (String::new(), 0, 0, 0);
@@ -36,7 +45,10 @@ pub(super) fn expanded(source: &str, options: &str) -> Option<String> {
         // If nothing stays, nobody asks for a macro any more.
         if macros.are_certain && tokens[at].kind == TokenKind::Directive {
             let place = tokens[at].at.clone();
-            if directive(&plain_directive(&source[place.clone()])).0 == "define" {
+            let plain = plain_directive(&source[place.clone()]);
+            let (name, rest) = directive(&plain);
+            let name = (name == "define").then(|| rest.split(|c| !is_word(c)).next().unwrap_or_default());
+            if name.is_some_and(|name| !macros.all.get(name).is_some_and(Known::is_option)) {
                 all.push_str(&source[copied..place.start]);
                 copied = place.end;
             }
@@ -55,6 +67,9 @@ pub(super) fn expanded(source: &str, options: &str) -> Option<String> {
             last = written.last().cloned().or(last);
             all.push_str(&source[copied..tokens[at].at.start]);
             write_pieces(&mut all, &written);
+            if all.len() > MOST_BYTES {
+                return None;
+            }
             copied = tokens[end - 1].at.end;
             at = end;
         } else {
@@ -114,7 +129,8 @@ impl<'a> Run<'a> {
         if known.is_open {
             return Now::Open;
         }
-        let last = known.all.iter().rfind(|(from, _)| from.is_none_or(|from| from < self.here));
+        let before = known.all.partition_point(|(from, _)| from.is_none_or(|from| from < self.here));
+        let last = before.checked_sub(1).and_then(|last| known.all.get(last));
         last.and_then(|(_, of)| of.as_ref()).map_or(Now::Nothing, Now::Macro)
     }
 
@@ -140,12 +156,16 @@ impl<'a> Run<'a> {
     }
 
     /// Returns None if it matters to a macro that stays whether something in its arguments is written out.
-    fn check_arguments(&self, name: &str) -> Option<()> {
+    fn check_arguments(&mut self, name: &str) -> Option<()> {
         if self.macros.joining.contains(name) {
             return None;
         }
         let mut depth = 0_usize;
         for piece in &self.pieces[self.next..] {
+            *self.steps += 1;
+            if *self.steps > MOST_TOKENS {
+                return None;
+            }
             match piece.kind {
                 PieceKind::Token(TokenKind::Mark(b'(')) => depth += 1,
                 PieceKind::Token(TokenKind::Mark(b')')) if depth > 0 => depth -= 1,
@@ -166,7 +186,7 @@ impl<'a> Run<'a> {
         list.reverse();
         let mut all = Vec::new();
         while let Some(piece) = list.pop() {
-            *self.steps += 1;
+            *self.steps += 1 + piece.text.len() / BYTES;
             if *self.steps > MOST_TOKENS || depth > MOST_DEPTH || piece.hides.len() > MOST_DEPTH {
                 return None;
             }
@@ -192,7 +212,7 @@ impl<'a> Run<'a> {
             }
             let Some(params) = &of.params else {
                 let hides = with(&piece.hides, &piece.text);
-                let body = self.substituted(of, &[], depth)?;
+                let body = self.substituted((&piece.text, of), &[], depth)?;
                 self.put(&mut list, body.into_iter().map(|of| Piece { hides: Rc::clone(&hides), ..of }));
                 continue;
             };
@@ -209,7 +229,7 @@ impl<'a> Run<'a> {
             let arguments = fitting(arguments, params.len(), of.is_variadic)?;
             let common = piece.hides.intersection(&end.hides).cloned().collect();
             let hides = with(&Rc::new(common), &piece.text);
-            let body = self.substituted(of, &arguments, depth)?;
+            let body = self.substituted((&piece.text, of), &arguments, depth)?;
             let hiding = |of: Piece| {
                 let hides = hides.union(&of.hides).cloned().collect();
                 Piece { hides: Rc::new(hides), ..of }
@@ -269,10 +289,16 @@ impl<'a> Run<'a> {
     }
 
     /// Returns the body of a macro with its arguments.
-    fn substituted(&mut self, of: &Macro, arguments: &[Vec<Piece>], depth: usize) -> Option<Vec<Piece>> {
+    fn substituted(
+        &mut self,
+        (name, of): (&str, &Macro),
+        arguments: &[Vec<Piece>],
+        depth: usize,
+    ) -> Option<Vec<Piece>> {
         let params = of.params.as_deref().unwrap_or_default();
         let mut all: Vec<Piece> = Vec::new();
-        let mut joins = false;
+        // Whether what comes is joined to the last one, and whether the last one came of that: then nothing is a part of it.
+        let (mut joins, mut is_joined) = (false, false);
         for (at, piece) in of.body.iter().enumerate() {
             if piece.kind == PieceKind::Join {
                 joins = true;
@@ -285,26 +311,35 @@ impl<'a> Run<'a> {
             let mut put = match argument.map(|at| &arguments[at]) {
                 None => vec![piece.clone()],
                 Some(raw) if is_beside(at.checked_sub(1)) || is_beside(Some(at + 1)) => raw.clone(),
-                Some(raw) => self.replaced(raw.clone(), false, depth + 1)?,
+                Some(raw) => {
+                    let put = self.replaced(raw.clone(), false, depth + 1)?;
+                    // What it stands for would be joined, and not its name.
+                    let stays = |piece: &Piece| matches!(self.now(piece), Now::Open);
+                    if self.macros.joining.contains(name) && put.iter().any(stays) {
+                        return None;
+                    }
+                    put
+                }
             };
             if put.is_empty() {
                 let nothing = Piece { text: "".into(), kind: PieceKind::Nothing, ..piece.clone() };
                 put.push(nothing);
             }
-            let mut put = put.into_iter();
-            let mut first = put.next()?;
-            let follows_argument = at.checked_sub(1).is_some_and(|before| params.contains(&of.body[before].text));
-            if argument.is_some() || follows_argument {
-                first = first.apart();
-            }
-            if std::mem::take(&mut joins) {
-                first = joined(all.pop()?, first)?;
-            }
-            all.push(first);
-            *self.steps += put.len();
-            all.extend(put);
+            *self.steps += put.iter().map(|piece| 1 + piece.text.len() / BYTES).sum::<usize>();
             if *self.steps > MOST_TOKENS {
                 return None;
+            }
+            let follows_argument = at.checked_sub(1).is_some_and(|before| params.contains(&of.body[before].text));
+            for (number, mut piece) in put.into_iter().enumerate() {
+                let is_first = number == 0 && (argument.is_some() || follows_argument);
+                if is_first || is_joined {
+                    piece = piece.apart();
+                }
+                is_joined = number == 0 && std::mem::take(&mut joins);
+                if is_joined {
+                    piece = joined(all.pop()?, piece)?;
+                }
+                all.push(piece);
             }
         }
         all.retain(|piece| piece.kind != PieceKind::Nothing);

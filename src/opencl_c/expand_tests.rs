@@ -1,9 +1,11 @@
 //! Macros that are written out, and conditions that are decided: a preprocessor makes the same of the text before and after.
 
+use std::collections::BTreeSet;
+
 use fastrand::Rng;
 
 use super::conditions::Skeleton;
-use super::expand::expanded;
+use super::expand;
 use super::folder_tests::{names, preprocessed};
 use super::options::Options;
 use super::plain::Plain;
@@ -15,6 +17,10 @@ use super::unreadable::Unreadable;
 pub(super) fn tokens(text: &str) -> String {
     let tokens = split(text).unwrap_or_else(|why| panic!("{why:?}: {text}"));
     tokens.iter().map(|token| &text[token.at.clone()]).collect::<Vec<_>>().join(" ")
+}
+
+fn expanded(text: &str, options: &str) -> Option<String> {
+    expand::expanded(text, &Options::read(options).unwrap(), &BTreeSet::new())
 }
 
 #[test]
@@ -86,19 +92,18 @@ fn conditions_are_decided_by_the_kernels_of_a_skeleton() {
     let source = "a\n#if A\nb\n#ifdef B\nc\n#endif\n#elif C\nd\n#else\ne\n#endif\nf";
     let skeleton = Skeleton::of(source, &Options::default()).unwrap();
     let names = |of: &[usize]| {
-        let branch = |number: &usize| format!("clgraph_fuse_branch_{number}");
-        of.iter().map(branch).chain(["clgraph_fuse_branch".to_owned()]).collect::<Vec<_>>()
+        let branch = |number: &usize| format!("clgraph_fuse_asked_branch_{number}");
+        of.iter().map(branch).chain(["clgraph_fuse_asked".to_owned()]).collect::<Vec<_>>()
     };
-    let decided = |of: &[usize]| skeleton.decided(&names(of)).map(|text| tokens(&text));
+    let decided = |of: &[usize]| skeleton.decided(&names(of)).map(|of| tokens(&of.text));
     assert_eq!(decided(&[0, 1]).as_deref(), Some("a b c f"));
     assert_eq!(decided(&[0]).as_deref(), Some("a b f"));
     assert_eq!(decided(&[2]).as_deref(), Some("a d f"));
     assert_eq!(decided(&[3]).as_deref(), Some("a e f"));
     // One of these branches holds, and one alone; and what is in a branch does not hold without it.
     assert_eq!([decided(&[]), decided(&[0, 3]), decided(&[1, 3])], [None, None, None]);
-    assert_eq!(skeleton.decided(&names(&[3])[..1]), None);
+    assert!(skeleton.decided(&names(&[3])[..1]).is_none());
     for without in [
-        "x;",
         "#if A\n",
         "#endif\n",
         "#if A\n#else\n#else\n#endif",
@@ -106,45 +111,103 @@ fn conditions_are_decided_by_the_kernels_of_a_skeleton() {
         "#if __LINE__ > 3\n#endif",
         "#if __has_include(<x>)\n#endif",
         "#include \"a\"\n#if A\n#endif",
-        "#define f(x) x\nf\n#if A\n(1)\n#endif",
-        "#define f(x) x\n#define B (1)\nf\n#if A\nB\n#endif",
+        // The compiler could be asked something else.
+        "#define kernel\n#if A\n#endif",
+        "#undef void\n#if A\n#endif",
+        "#define clgraph_fuse_asked_branch_0 x\n#if A\n#endif",
+        "#define P(a, b) a##b\n#if P(__LI, NE__) > 3\n#endif",
     ] {
         assert!(Skeleton::of(without, &Options::default()).is_none(), "{without}");
     }
 }
 
 #[test]
+#[cfg(target_os = "linux")]
 fn a_source_is_read_plain_where_more_of_it_is_known_then() {
-    const KERNEL: &str = "kernel void f(GLOBALS
+    const KERNEL: &str = "#define GLOBALS int w, int h,\n#define CHECK(i, n) if (i >= n) { return; }
+        kernel void f(GLOBALS
         global float *a,
         #ifdef SCALES
         float by,
         #endif
-        int n) { int i = get_global_id(0); CHECK(i, n) a[i] *= 2.0f; BARRIER }
-        #define GLOBALS int w, int h,
-        ";
-    const MACROS: &str = "#define GLOBALS int w, int h,\n#define CHECK(i, n) if (i >= n) { return; }\n";
-    let read = |text: &str, options: &str, kernels: Option<Vec<&str>>| {
-        let kernels = |_: &str| kernels.map(|of| of.into_iter().map(str::to_owned).collect());
-        Plain::read(text.to_owned(), options, kernels)
+        int n) { int i = get_global_id(0); CHECK(i, n) a[i] *= 2.0f; END }";
+    let cc = |text: &str, options: &str| preprocessed(text, options).map(|text| names(&text));
+    let item = |text: &str, options: &str| {
+        let plain = Plain::read(text.to_owned(), options, cc).unwrap();
+        let item = plain.source.item("f").map(|text| text.each().len());
+        (plain.text, item)
     };
-    let outside = vec!["clgraph_fuse_branch"];
-    let text = format!("{MACROS}{KERNEL}");
-    let plain = read(&text, "-DBARRIER=", Some(outside.clone())).unwrap();
-    assert_eq!(plain.source.item("f").unwrap().each().len(), 4);
-    let plain = read(&text, "-DBARRIER=", Some(vec!["clgraph_fuse_branch", "clgraph_fuse_branch_0"])).unwrap();
-    assert_eq!(plain.source.item("f").unwrap().each().len(), 5);
+    assert_eq!(item(KERNEL, "-DEND=").1, Ok(3 + 1));
+    assert_eq!(item(KERNEL, "-DEND= -DSCALES").1, Ok(3 + 2));
     // What is in macros is seen.
-    let plain = read(&text, "-DBARRIER=printf(1);", Some(outside)).unwrap();
-    assert_eq!(plain.source.item("f").map(|_| ()), Err(NotItem::Order("printf".to_owned())));
-    // The compiler does not say which branches hold.
-    let parameters = read(&text, "-DBARRIER=", None).map(|plain| plain.source.item("f").map(|_| ()));
-    assert!(parameters.as_ref().is_ok_and(|item| item.is_err()) || parameters.is_err(), "{parameters:?}");
-    // Nobody is asked about what is read as it stands, or what cannot be read.
-    let asks_nobody = |text: &str| Plain::read(text.to_owned(), "", |_| panic!("asked about {text}"));
+    assert_eq!(item(KERNEL, "-DEND=printf(1);").1, Err(NotItem::Order("printf".to_owned())));
+    // The compiler does not answer, or nothing is to be asked.
+    let plain = Plain::read(KERNEL.to_owned(), "-DEND=", |_, _| None);
+    assert!(plain.is_err() || plain.is_ok_and(|plain| plain.text == KERNEL));
+    let asks_nobody = |text: &str| Plain::read(text.to_owned(), "", |_, _| panic!("asked about {text}"));
     let text = "#if 1\nkernel void f(global int *a) { *a = 1; }\n#endif";
     assert_eq!(asks_nobody(text).unwrap().text, text);
     assert!(matches!(asks_nobody("#if 1\n#include <a>\n#endif"), Err(Unreadable::Include)));
+}
+
+/// What a compiler's preprocessor makes of these is not what clgraph once made of them.
+#[test]
+#[cfg(target_os = "linux")]
+fn texts_that_were_once_read_wrongly_keep_their_tokens() {
+    const OWN: &str = "#define __CHAR_BIT__ 8\n";
+    let mut changed = 0;
+    for (text, options) in [
+        ("M(i)\n#define kernel\n#if 1\nx\n#endif", ""),
+        ("M(i)\n#if 1\nx\n#endif", "-Dclgraph_fuse_asked_branch_0=y"),
+        ("M(i)\n#if 0\n#if1\n#endif\nx\n#if 0\n#endif1\n#endif", ""),
+        ("#define CAT(a, b) CAT_(a, b)\n#define CAT_(a, b) a##b\nM(i) CAT(x, __CHAR_BIT__)", ""),
+        ("M(i) __CHAR_BIT__", "-D__CHAR_BIT__=3"),
+        ("#define g(x) 8 + x\n#define I(x) x\nM(i) I(g)\n#if 1\n#endif\n(1)", ""),
+        ("#define g(x) 8 + x\nM(i) g\n#if 0\nx\n#endif\n(1)", ""),
+        ("#define A(x) [A x]\nM(i) A(3);", "-DA=1"),
+        ("M(i)\n#if defined(A) || \\\n defined(B)\n#endif\nint line = __LINE__;", ""),
+        ("M(i)\n#if L > 5\nx\n#else\ny\n#endif", "-DL=__LINE__"),
+        ("#define P(a, b) a##b\nM(i) P(__LI, NE__)", ""),
+        ("#define H(a) a##E+1\nM(i) H(0x);", ""),
+        ("#define N(x) 1##x\nM(i) N(e-3);", ""),
+        ("#define X 2\nM(i) 1e+.X L'a'", "-DL=5"),
+        ("#define N 4\nM(i)\n#pragma unroll N\nfor (;;) N;", ""),
+    ] {
+        let text =
+            format!("#define M(x) if (x > 50) {{ return; }}\nvoid f() {{ {text}\n}}\nkernel void g(void) {{ M(1) }}");
+        // The compiler has a macro of its own, which comes behind those of the options.
+        let compiled =
+            |text: &str, options: &str| preprocessed(&format!("#undef __CHAR_BIT__\n{OWN}#line 1\n{text}"), options);
+        let Ok(plain) =
+            Plain::read(text.clone(), options, |text, options| compiled(text, options).map(|text| names(&text)))
+        else {
+            continue;
+        };
+        let all = |text: &str| tokens(&compiled(text, options).unwrap());
+        changed += usize::from(plain.text != text);
+        let (before, after) = (all(&text), all(&plain.text));
+        assert_eq!(before, after, "{options}\n{text}\nbecame\n{}", plain.text);
+    }
+    assert!(changed > 1, "only {changed} were changed");
+}
+
+/// Time and memory are bounded, whatever a source has.
+#[test]
+fn hostile_macros_end_soon() {
+    let uses = |text: &str, count: usize| text.repeat(count);
+    for text in [
+        format!("#if Q\n#define O(x) x\n#endif\n{}1{};", uses("O(", 60_000), uses(")", 60_000)),
+        format!("{}{}", uses("A ", 60_000), uses("\n#undef A", 25_000)),
+        format!("#define D(x) x##x\n#define D2(x) D(x)\n{}aa{};", uses("D2(", 40), uses(")", 40)),
+        format!("#define A {}\n{}", uses("a", 32_000), uses("A ", 16_000)),
+        format!(
+            "#define A({}x) {}\nA(1)",
+            (0..20_000).map(|at| format!("p{at}, ")).collect::<String>(),
+            uses("p1 ", 20_000)
+        ),
+    ] {
+        assert!(expanded(&text, "").is_none_or(|text| text.len() < 4 << 20), "{}", &text[..100]);
+    }
 }
 
 /// Writes macros and their uses. All names end with `end`.
@@ -236,7 +299,7 @@ fn a_preprocessor_makes_the_same_of_random_macros_before_and_after() {
     let branches = all(&skeletons);
     let written = texts.iter().zip(&branches).map(|(text, branches)| {
         let decided = Skeleton::of(text, &Options::default()).and_then(|of| of.decided(&names(branches)));
-        let decided = decided.unwrap_or_else(|| text.clone());
+        let decided = decided.map_or_else(|| text.clone(), |of| of.text);
         [expanded(text, ""), expanded(&decided, "").or(Some(decided))]
     });
     let written: Vec<[Option<String>; 2]> = written.collect();

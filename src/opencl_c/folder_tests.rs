@@ -82,7 +82,8 @@ fn the_kernels_of_a_folder_are_read() {
     for path in sources(&folder) {
         let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
         let compiled = |text: &str| preprocessed(text, &options);
-        let read = Plain::read(text.clone(), &options, |skeleton| compiled(skeleton).map(|text| names(&text)));
+        let read =
+            Plain::read(text.clone(), &options, |text, options| preprocessed(text, options).map(|text| names(&text)));
         if let Ok(plain) = read.as_ref().map(|plain| &plain.text)
             && *plain != text
             && let (Some(before), Some(after)) = (compiled(&text), compiled(plain))

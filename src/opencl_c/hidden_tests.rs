@@ -1,7 +1,10 @@
 //! What keeps a kernel from being fused is found wherever it stands in the kernel, and however it is written.
 
+use std::collections::BTreeSet;
+
 use super::expand::expanded;
 use super::folder_tests::names;
+use super::options::Options;
 use super::source::{Effects, Source};
 use super::tokens::{TokenKind, split};
 
@@ -69,7 +72,9 @@ const HAZARDS: [(&str, &str, Told); 45] = [
 /// Also where macros of a hazard are written out.
 fn is_told(text: &str, kernel: &str, told: Told) -> bool {
     let is_told = |text: &str| is_told_of(text, kernel, told);
-    is_told(text) && (!text.starts_with("#define") || expanded(text, "").is_none_or(|text| is_told(&text)))
+    is_told(text)
+        && (!text.starts_with("#define")
+            || expanded(text, &Options::default(), &BTreeSet::new()).is_none_or(|text| is_told(&text)))
 }
 
 fn is_told_of(text: &str, kernel: &str, told: Told) -> bool {

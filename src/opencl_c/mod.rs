@@ -4,10 +4,11 @@
 //! read, and [`guard`] writes kernels that call the kernels of a source only if a number in memory is not zero. [`fused`] writes
 //! kernels that do what several launches do. Conditions of the preprocessor count as true and false at once there, and macros are
 //! looked at. Where that does not suffice, [`plain`] reads a text of the same meaning: without [`conditions`], which the compiler
-//! decides, and with macros [`expand`]ed. What cannot be seen through is refused, with a reason: no source is called harmless that was
+//! decides (it has macros of its own: [`compiler_macros`]), and with macros [`expand`]ed. What cannot be seen through is refused, with a reason: no source is called harmless that was
 //! not read to the end.
 
 mod builtins;
+mod compiler_macros;
 mod conditions;
 mod expand;
 pub(crate) mod fused;

@@ -47,4 +47,9 @@ impl<'a> Options<'a> {
         }
         Ok(all)
     }
+
+    /// Returns the names of the macros.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'a str> {
+        self.macros.iter().map(|(name, _)| name.split('(').next().unwrap_or(name))
+    }
 }

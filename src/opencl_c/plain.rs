@@ -1,5 +1,8 @@
 //! Sources as they are read: as they stand, or, where more can be said of them then, plain: without conditions and with macros written out.
 
+use std::collections::BTreeSet;
+
+use super::compiler_macros::{answer, question};
 use super::conditions::Skeleton;
 use super::expand::expanded;
 use super::options::Options;
@@ -13,12 +16,12 @@ pub(crate) struct Plain {
 }
 
 impl Plain {
-    /// Reads a source that is built with these options. `kernels` compiles another one, with the same options, and returns the names of
-    /// its kernels. It is asked at most once, for [`Skeleton`]s, and only where conditions keep something from being read.
+    /// Reads a source that is built with these options. `kernels` compiles another one, with options that it is given too, and returns the
+    /// names of its kernels. It is asked twice at most, and only where the source as it stands leaves something open.
     pub(crate) fn read(
         text: String,
         options: &str,
-        kernels: impl FnOnce(&str) -> Option<Vec<String>>,
+        kernels: impl FnMut(&str, &str) -> Option<Vec<String>>,
     ) -> Result<Self, Unreadable> {
         let as_it_stands = Source::read(&text, options);
         let is_hopeless = matches!(
@@ -26,15 +29,8 @@ impl Plain {
             Err(Unreadable::Odd | Unreadable::Include | Unreadable::CPlusPlus | Unreadable::Option(_))
         );
         let (all, known) = as_it_stands.as_ref().map_or((1, 0), Source::counts);
-        let macros = Options::read(options);
-        let Some(macros) = macros.ok().filter(|_| !is_hopeless && known < all) else {
-            return as_it_stands.map(|source| Self { text, source });
-        };
-        let decided = Skeleton::of(&text, &macros).and_then(|of| of.decided(&kernels(&of.text)?));
-        let mut plain = decided.unwrap_or_else(|| text.clone());
-        if let Some(written) = expanded(&plain, options) {
-            plain = written;
-        }
+        let plain = if is_hopeless || known == all { None } else { plain(&text, options, kernels) };
+        let Some(plain) = plain else { return as_it_stands.map(|source| Self { text, source }) };
         match (Source::read(&plain, options), as_it_stands) {
             (Ok(source), Err(_)) => Ok(Self { text: plain, source }),
             (Ok(source), Ok(_)) if source.counts().1 > known => Ok(Self { text: plain, source }),
@@ -43,4 +39,19 @@ impl Plain {
             (Err(why), Err(_)) => Err(why),
         }
     }
+}
+
+/// Returns a source without conditions, and with its macros written out. None if the compiler does not answer, or cannot be asked.
+fn plain(text: &str, options: &str, mut kernels: impl FnMut(&str, &str) -> Option<Vec<String>>) -> Option<String> {
+    let of_options = Options::read(options).ok()?;
+    let skeleton = Skeleton::of(text, &of_options)?;
+    let mut decided = skeleton.decided(&kernels(&skeleton.text, options)?)?;
+    // A macro of the options may be the compiler's too, and then it may win.
+    let named: BTreeSet<String> = of_options.names().map(str::to_owned).collect();
+    decided.macros.retain(|name| !named.contains(name));
+    if !named.is_empty() {
+        let without = of_options.others.join(" ");
+        decided.macros.extend(answer(&named, &kernels(&question(&named)?, &without)?)?);
+    }
+    Some(expanded(&decided.text, &of_options, &decided.macros).unwrap_or(decided.text))
 }

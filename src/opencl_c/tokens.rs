@@ -201,7 +201,7 @@ pub(super) fn plain_directive(text: &str) -> String {
 /// Returns the name of a directive, without its comments, and what comes behind it.
 pub(super) fn directive(plain: &str) -> (&str, &str) {
     let line = plain.trim_start_matches('#').trim_start();
-    let end = line.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(line.len());
+    let end = line.find(|c: char| !is_word(c)).unwrap_or(line.len());
     (&line[..end], line[end..].trim())
 }
 

@@ -89,19 +89,19 @@ impl ProgramSource {
         if let Some(option) = FAST_MATH.into_iter().find(|option| options.contains(option)) {
             return Err(NotRewritten::FastMath(option));
         }
-        let kernels = |skeleton: &str| kernels(of, skeleton, &options);
+        let kernels = |text: &str, options: &str| kernels(of, text, options);
         let Plain { text, source } = Plain::read(text, &options, kernels).map_err(NotRewritten::Unreadable)?;
         Ok(Self { text, options, source })
     }
 }
 
-/// Returns the names of the kernels of another program that is built as one is. None if it is built for several devices, of which each may
-/// have others.
+/// Returns the names of the kernels of another program that is built for a program's device. None if there are several, of which each may have
+/// others.
 fn kernels(of: &Program, text: &str, options: &str) -> Option<Vec<String>> {
     let [_] = of.context().devices() else { return None };
     let program = ProgramBuilder::new(of).options(options).source(text);
     if let Err(error) = &program {
-        log_later!(Debug, "a program of the conditions of another one cannot be built: {error}");
+        log_later!(Debug, "a program that asks for macros of the compiler's cannot be built: {error}");
     }
     program.ok()?.all_kernel_names().ok()
 }

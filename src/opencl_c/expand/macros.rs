@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::pieces::{Piece, PieceKind, has_open_number, pieces_of};
+use super::pieces::{Piece, PieceKind, has_odd_tokens, pieces_of};
 use crate::opencl_c::options::Options;
 use crate::opencl_c::tokens::{Token, TokenKind, definition, directive, plain_directive, split};
 use crate::opencl_c::words::{PLACES, is_word};
+
+/// The most arguments of a macro.
+const MOST_PARAMS: usize = 128;
 
 /// A macro of the source or of the options.
 pub(super) struct Macro {
@@ -36,6 +39,9 @@ impl Macro {
                 _ => return None,
             }
         }
+        if names.len() > MOST_PARAMS {
+            return None;
+        }
         let mut pieces = Vec::new();
         for (at, part) in body.split("##").enumerate() {
             if at > 0 {
@@ -56,7 +62,7 @@ impl Macro {
             || is_double
             || is_at_end(pieces.first())
             || is_at_end(pieces.last())
-            || has_open_number(&pieces, |_| true)
+            || has_odd_tokens(&pieces)
         {
             return None;
         }
@@ -87,13 +93,19 @@ impl Macro {
 pub(super) struct Known {
     /// Its definitions in order, each with where it is; None for an option. One that is None takes back what was before.
     pub(super) all: Vec<(Option<usize>, Option<Macro>)>,
-    /// Whether one of them is under a condition, or is not read.
+    /// Whether one of them is under a condition, or is not read, or the compiler has one of this name. Those of the compiler's are taken to be
+    /// expressions.
     pub(super) is_open: bool,
     /// Whether one of them is not read.
     pub(super) is_odd: bool,
 }
 
 impl Known {
+    /// Whether the options define it.
+    pub(super) fn is_option(&self) -> bool {
+        self.all.first().is_some_and(|(from, _)| from.is_none())
+    }
+
     pub(super) fn definitions(&self) -> impl Iterator<Item = &Macro> {
         self.all.iter().filter_map(|(_, of)| of.as_ref())
     }
@@ -102,7 +114,7 @@ impl Known {
 #[derive(Default)]
 pub(super) struct Macros {
     pub(super) all: BTreeMap<String, Known>,
-    /// Whether there are no conditions, and it is known of all what they are.
+    /// Whether there are no conditions, and it is known of all what they are, so that nobody asks for the source's.
     pub(super) are_certain: bool,
     /// Names that may be more or less than one argument, when all is replaced in them.
     pub(super) not_one: BTreeSet<String>,
@@ -115,7 +127,8 @@ pub(super) struct Macros {
 }
 
 impl Macros {
-    pub(super) fn read(source: &str, tokens: &[Token], options: &Options<'_>) -> Option<Self> {
+    /// `own`: names that are macros of the compiler's too.
+    pub(super) fn read(source: &str, tokens: &[Token], options: &Options<'_>, own: &BTreeSet<String>) -> Option<Self> {
         let mut macros = Self::default();
         for (head, body) in &options.macros {
             macros.define(head, body, None, true);
@@ -126,6 +139,8 @@ impl Macros {
             return None;
         }
         let (mut open, mut has_conditions) = (0_usize, false);
+        // Words of pragmas, in which macros may be replaced.
+        let mut asked = BTreeSet::new();
         for token in tokens {
             let (text, from) = (&source[token.at.clone()], Some(token.at.start));
             if token.kind != TokenKind::Directive {
@@ -140,6 +155,7 @@ impl Macros {
             }
             let (name, rest) = directive(&plain);
             match name {
+                "pragma" => asked.extend(rest.split(|c| !is_word(c)).map(str::to_owned)),
                 "define" => {
                     let (head, body) = definition(rest)?;
                     macros.define(head, body, from, open == 0);
@@ -154,7 +170,13 @@ impl Macros {
                 _ => {}
             }
         }
-        macros.are_certain = !has_conditions && macros.all.values().all(|known| !known.is_open);
+        for name in own {
+            macros.all.entry(name.clone()).or_default().is_open = true;
+        }
+        let is_certain = |known: &Known| !known.is_open || known.all.is_empty();
+        macros.are_certain = !has_conditions
+            && macros.all.values().all(is_certain)
+            && !asked.iter().any(|word| macros.all.contains_key(word));
         macros.not_one = macros.leading_to(|of| !of.is_one());
         macros.taking = macros.leading_to(|of| of.params.is_some());
         let has_others = |of: &Macro| of.body.iter().any(|piece| macros.all.contains_key(&*piece.text));

@@ -4,6 +4,10 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use crate::opencl_c::tokens::{Token, TokenKind, split};
+use crate::opencl_c::words::PLACES;
+
+/// The longest token that two others become, in bytes.
+const LONGEST: usize = 4_096;
 
 /// A token, of the source or of a macro.
 #[derive(Clone, Debug)]
@@ -64,16 +68,20 @@ pub(super) fn write_pieces(all: &mut String, pieces: &[Piece]) {
     all.push(' ');
 }
 
-/// Whether a word may be a part of a number: `1e+x` is one token.
-pub(super) fn has_open_number(pieces: &[Piece], matters: impl Fn(&str) -> bool) -> bool {
-    pieces.windows(3).any(|three| {
-        let [number, sign, word] = three else { return false };
-        number.kind == PieceKind::Token(TokenKind::Number)
+/// Whether a word may be a part of a token before or behind it, as in `1e+x` and `L'x'`.
+pub(super) fn has_odd_tokens(pieces: &[Piece]) -> bool {
+    let is = |piece: &Piece, kind| piece.kind == PieceKind::Token(kind);
+    let is_text =
+        |two: &[Piece]| matches!(two, [word, text] if word.is_word() && is(text, TokenKind::Text) && text.is_glued);
+    let is_number = |three: &[Piece]| {
+        let [number, sign, next] = three else { return false };
+        is(number, TokenKind::Number)
             && number.text.ends_with(['e', 'E', 'p', 'P'])
             && (sign.is_mark(b'+') || sign.is_mark(b'-'))
-            && (sign.is_glued && word.is_glued && word.is_word())
-            && matters(&word.text)
-    })
+            && (sign.is_glued && next.is_glued)
+            && (next.is_word() || next.is_mark(b'.'))
+    };
+    pieces.windows(2).any(is_text) || pieces.windows(3).any(is_number)
 }
 
 pub(super) fn with(hides: &Rc<BTreeSet<Rc<str>>>, name: &Rc<str>) -> Rc<BTreeSet<Rc<str>>> {
@@ -91,6 +99,9 @@ pub(super) fn joined(left: Piece, right: Piece) -> Option<Piece> {
         return Some(Piece { is_glued: left.is_glued, ..right });
     }
     let text = format!("{}{}", left.text, right.text);
+    if text.len() > LONGEST || PLACES.contains(&&*text) {
+        return None;
+    }
     let tokens = split(&text).ok()?;
     let [only] = &tokens[..] else { return None };
     let is_whole = only.at == (0..text.len()) && matches!(only.kind, TokenKind::Word | TokenKind::Number);
