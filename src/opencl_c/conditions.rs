@@ -9,13 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::compiler_macros::{ASKED, answer, kernel, question};
 use super::options::Options;
 use super::tokens::{Token, TokenKind, definition, directive, plain_directive, split};
-use super::words::{PLACES, check_word, is_keyword, is_word};
+use super::words::{FILES, PLACES, check_word, is_keyword, is_word};
 
 /// The most branches in a source.
 const MOST_BRANCHES: usize = 1_024;
-
-/// Words by which a condition asks for files.
-pub(super) const FILES: [&str; 3] = ["__has_include", "__has_include_next", "__has_embed"];
 
 /// What a compiler is asked about a source.
 pub(super) struct Skeleton<'a> {
@@ -163,6 +160,12 @@ impl<'a> Skeleton<'a> {
                 }
                 _ => {}
             }
+            // Each condition is to answer, also where no branch holds.
+            if let (Some(Step::Ends), Some(at)) = (step(name), open.last())
+                && !conditions[*at].has_else
+            {
+                text += &format!("#else\n{}", kernel(&format!("{ASKED}_none_{at}")));
+            }
             text.push_str(line);
             text.push('\n');
             match step(name) {
@@ -204,12 +207,14 @@ impl<'a> Skeleton<'a> {
         let begin = format!("{ASKED}_branch_");
         let number = |name: &String| name.strip_prefix(&begin).and_then(|number| number.parse().ok());
         let holding: BTreeSet<usize> = kernels.iter().filter_map(number).collect();
-        let fits = |of: &Condition| {
+        let found: BTreeSet<&str> = kernels.iter().map(String::as_str).collect();
+        let fits = |(at, of): (usize, &Condition)| {
             let count = of.branches.iter().filter(|branch| holding.contains(*branch)).count();
+            let is_none = found.contains(&*format!("{ASKED}_none_{at}"));
             let is_reached = of.within.is_none_or(|branch| holding.contains(&branch));
-            if is_reached { count == 1 || (count == 0 && !of.has_else) } else { count == 0 }
+            count + usize::from(is_none) == usize::from(is_reached)
         };
-        if !self.conditions.iter().all(fits) {
+        if !self.conditions.iter().enumerate().all(fits) {
             return None;
         }
         // For each open condition, whether the text holds; and the tokens that hold, each with whether it comes behind a condition.

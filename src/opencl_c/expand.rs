@@ -231,8 +231,12 @@ impl<'a> Run<'a> {
             let hides = with(&Rc::new(common), &piece.text);
             let body = self.substituted((&piece.text, of), &arguments, depth)?;
             let hiding = |of: Piece| {
-                let hides = hides.union(&of.hides).cloned().collect();
-                Piece { hides: Rc::new(hides), ..of }
+                let is_more = !of.hides.is_subset(&hides);
+                let hides = match is_more {
+                    true => Rc::new(hides.union(&of.hides).cloned().collect()),
+                    false => Rc::clone(&hides),
+                };
+                Piece { hides, ..of }
             };
             self.put(&mut list, body.into_iter().map(hiding));
         }
@@ -265,6 +269,7 @@ impl<'a> Run<'a> {
             };
             *self.steps += 1;
             match piece.kind {
+                _ if *self.steps > MOST_TOKENS => return None,
                 PieceKind::Token(TokenKind::Directive) => return None,
                 PieceKind::Token(TokenKind::Mark(b'(')) => {
                     depth += 1;

@@ -96,12 +96,19 @@ fn conditions_are_decided_by_the_kernels_of_a_skeleton() {
         of.iter().map(branch).chain(["clgraph_fuse_asked".to_owned()]).collect::<Vec<_>>()
     };
     let decided = |of: &[usize]| skeleton.decided(&names(of)).map(|of| tokens(&of.text));
+    // `#ifdef B` has no `#else`, and answers all the same.
+    let neither = |of: &[usize]| {
+        let kernels = [names(of), vec!["clgraph_fuse_asked_none_1".to_owned()]].concat();
+        skeleton.decided(&kernels).map(|of| tokens(&of.text))
+    };
     assert_eq!(decided(&[0, 1]).as_deref(), Some("a b c f"));
-    assert_eq!(decided(&[0]).as_deref(), Some("a b f"));
+    assert_eq!(neither(&[0]).as_deref(), Some("a b f"));
     assert_eq!(decided(&[2]).as_deref(), Some("a d f"));
     assert_eq!(decided(&[3]).as_deref(), Some("a e f"));
     // One of these branches holds, and one alone; and what is in a branch does not hold without it.
-    assert_eq!([decided(&[]), decided(&[0, 3]), decided(&[1, 3])], [None, None, None]);
+    for wrong in [decided(&[]), decided(&[0]), decided(&[0, 3]), decided(&[1, 3]), neither(&[0, 1]), neither(&[3])] {
+        assert_eq!(wrong, None);
+    }
     assert!(skeleton.decided(&names(&[3])[..1]).is_none());
     for without in [
         "#if A\n",

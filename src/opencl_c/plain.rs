@@ -28,13 +28,17 @@ impl Plain {
             as_it_stands,
             Err(Unreadable::Odd | Unreadable::Include | Unreadable::CPlusPlus | Unreadable::Option(_))
         );
-        let (all, known) = as_it_stands.as_ref().map_or((1, 0), Source::counts);
-        let plain = if is_hopeless || known == all { None } else { plain(&text, options, kernels) };
+        let is_known = as_it_stands.as_ref().is_ok_and(|source| source.unknown().is_empty());
+        let plain = if is_hopeless || is_known { None } else { plain(&text, options, kernels) };
         let Some(plain) = plain else { return as_it_stands.map(|source| Self { text, source }) };
         match (Source::read(&plain, options), as_it_stands) {
             (Ok(source), Err(_)) => Ok(Self { text: plain, source }),
-            (Ok(source), Ok(_)) if source.counts().1 > known => Ok(Self { text: plain, source }),
-            (_, Ok(source)) => Ok(Self { text, source }),
+            (Ok(source), Ok(before)) => {
+                let is_better =
+                    source.unknown().len() < before.unknown().len() && source.unknown().is_subset(&before.unknown());
+                Ok(if is_better { Self { text: plain, source } } else { Self { text, source: before } })
+            }
+            (Err(_), Ok(source)) => Ok(Self { text, source }),
             // What is in the way then says more.
             (Err(why), Err(_)) => Err(why),
         }

@@ -89,6 +89,9 @@ pub(super) const PLACES: [&str; 12] = [
 pub(super) const BUILDS: [&str; 6] =
     ["__FILE__", "__FILE_NAME__", "__BASE_FILE__", "__TIMESTAMP__", "__TIME__", "__DATE__"];
 
+/// Words by which a condition asks for files.
+pub(super) const FILES: [&str; 3] = ["__has_include", "__has_include_next", "__has_embed"];
+
 /// Words of the pragma before the loops of fused kernels, in which macros are replaced.
 pub(super) const HINTS: [&str; 5] = ["clang", "loop", "vectorize", "interleave", "disable"];
 

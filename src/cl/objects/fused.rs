@@ -263,7 +263,7 @@ pub(crate) fn fuse(
     Ok((kernels.iter().map(kernel).collect::<Result<_, _>>()?, made))
 }
 
-/// The names of the fused kernels of one text. No two texts have the same: where PoCL 7.1 cannot link a kernel, it runs another one of the
+/// The names of the fused kernels of one text with its options. No two have the same: where PoCL 7.1 cannot link a kernel, it runs another one of the
 /// same name.
 #[derive(Clone, Copy)]
 struct Names(u64);
@@ -300,8 +300,9 @@ fn written(sources: &[Arc<ProgramSource>], way: Way, kernels: &[FusedKernel], ro
             .map(|first| Options::read(first.options).unwrap_or_default().others.join(" "))
             .unwrap_or_default(),
     };
-    let names = Names(files::fingerprint(text.bytes()));
-    let text = text.replace(FUSED, &names.begin());
+    let names = Names(files::fingerprint(options.bytes().chain([0]).chain(text.bytes())));
+    // No word of a source begins as these names do.
+    let text = text.replace(&format!("void {FUSED}"), &format!("void {}", names.begin()));
     Text { options, text, names }
 }
 

@@ -24,6 +24,9 @@ impl Macro {
     /// Returns None if it does something that is not written out here, such as texts of arguments.
     pub(super) fn read(head: &str, body: &str) -> Option<Self> {
         let params = head.split_once('(').map(|(_, params)| params.trim_end_matches(')'));
+        if params.is_some_and(|params| params.matches(',').count() >= MOST_PARAMS) {
+            return None;
+        }
         let mut names: Vec<Rc<str>> = Vec::new();
         let mut is_variadic = false;
         for name in params.into_iter().filter(|params| !params.trim().is_empty()).flat_map(|params| params.split(',')) {
@@ -38,9 +41,6 @@ impl Macro {
                 }
                 _ => return None,
             }
-        }
-        if names.len() > MOST_PARAMS {
-            return None;
         }
         let mut pieces = Vec::new();
         for (at, part) in body.split("##").enumerate() {
@@ -185,7 +185,7 @@ impl Macros {
         Some(macros)
     }
 
-    pub(super) fn define(&mut self, head: &str, body: &str, from: Option<usize>, holds: bool) {
+    fn define(&mut self, head: &str, body: &str, from: Option<usize>, holds: bool) {
         let name = head.split('(').next().unwrap_or_default();
         let read = Macro::read(head, body);
         let is_odd = read.is_none();
@@ -195,14 +195,14 @@ impl Macros {
         }
     }
 
-    pub(super) fn set(&mut self, name: &str, now: (Option<usize>, Option<Macro>), holds: bool) {
+    fn set(&mut self, name: &str, now: (Option<usize>, Option<Macro>), holds: bool) {
         let known = self.all.entry(name.to_owned()).or_default();
         known.is_open |= !holds;
         known.all.push(now);
     }
 
     /// Returns the names that lead to a definition of a kind, or to one that is not known.
-    pub(super) fn leading_to(&self, is_so: impl Fn(&Macro) -> bool) -> BTreeSet<String> {
+    fn leading_to(&self, is_so: impl Fn(&Macro) -> bool) -> BTreeSet<String> {
         let (mut users, mut open): (BTreeMap<&str, Vec<&str>>, Vec<&str>) = Default::default();
         for (name, known) in &self.all {
             if known.is_odd || known.definitions().any(&is_so) {

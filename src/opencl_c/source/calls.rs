@@ -29,6 +29,9 @@ const OTHERS: [&str; 15] = [
     "defined",
 ];
 
+/// The most pieces that are looked at in parentheses.
+const MOST_LOOKED: usize = 1 << 20;
+
 /// Those of them whose parentheses a statement may follow that begins with another one.
 const CONDITIONS: [&str; 4] = ["if", "for", "while", "switch"];
 
@@ -79,9 +82,13 @@ fn calls(pieces: &[Piece]) -> BTreeSet<String> {
     let is_open = |at: usize| pieces.get(at) == Some(&Piece::Mark(b'('));
     let may_open = |at: usize| is_open(at) || pieces.get(at) == Some(&Piece::Mark(b'#'));
     let mut all = BTreeSet::new();
-    // Where parentheses are open.
-    let mut open = Vec::new();
+    // Where parentheses are open, and how many pieces were looked at in others: none is called so often.
+    let (mut open, mut looked) = (Vec::new(), 0);
     for (at, piece) in pieces.iter().enumerate() {
+        if looked > MOST_LOOKED {
+            all.insert("(".to_owned());
+            break;
+        }
         match piece {
             Piece::Word(word) if may_open(at + 1) => _ = all.insert(word.clone()),
             Piece::Mark(b'(') => open.push(at),
@@ -91,12 +98,16 @@ fn calls(pieces: &[Piece]) -> BTreeSet<String> {
                 if is_open(at + 1) && !before.is_some_and(|before| CONDITIONS.contains(&before)) {
                     all.extend(before.map(result_of));
                     all.extend(at.checked_sub(1).and_then(word).map(str::to_owned));
-                    // Of a type, or of an expression that gives what is called.
-                    let is_group = before.is_none_or(|before| OTHERS.contains(&before));
-                    let inside = begin.map_or(0, |begin| begin + 1)..at;
-                    let is_tag = |at: usize| matches!(word(at), Some("struct" | "union" | "enum"));
-                    let named = inside.filter(|at| is_group && !is_tag(at.wrapping_sub(1))).filter_map(word);
-                    all.extend(named.map(str::to_owned));
+                    // Of a type, or of an expression that gives what is called. Only a type ends with a star.
+                    let ends_with_star =
+                        at.checked_sub(1).and_then(|last| pieces.get(last)) == Some(&Piece::Mark(b'*'));
+                    if before.is_none_or(|before| OTHERS.contains(&before)) && !ends_with_star {
+                        let inside = begin.map_or(0, |begin| begin + 1)..at;
+                        looked += inside.len();
+                        let is_tag = |at: usize| matches!(word(at), Some("struct" | "union" | "enum"));
+                        let named = inside.filter(|at| !is_tag(at.wrapping_sub(1))).filter_map(word);
+                        all.extend(named.map(str::to_owned));
+                    }
                 }
             }
             _ => {}

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use super::Reader;
 use crate::opencl_c::builtins::is_builtin;
-use crate::opencl_c::conditions::FILES;
 use crate::opencl_c::options::Options;
 use crate::opencl_c::tokens::{Token, TokenKind, closing, plain_directive};
-use crate::opencl_c::words::{HINTS, PLACES, is_component, is_word};
+use crate::opencl_c::words::{FILES, HINTS, PLACES, is_component, is_word};
 
 /// What has to be known of a source that becomes one text with others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

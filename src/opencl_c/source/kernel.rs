@@ -181,14 +181,13 @@ impl KernelText {
 pub(crate) type Helpers<'a> = BTreeMap<&'a str, &'a KernelText>;
 
 impl Source {
-    /// Returns how many kernels there are, and how many of them can be functions of one work-item, or cannot for what they do, and not for
-    /// how they are written.
-    pub(in crate::opencl_c) fn counts(&self) -> (usize, usize) {
+    /// Returns the kernels that cannot be functions of one work-item for how they are written, and not for what they do.
+    pub(in crate::opencl_c) fn unknown(&self) -> BTreeSet<&str> {
         let is_known = |name: &&String| match self.item(name) {
             Ok(_) => true,
             Err(why) => matches!(why, NotItem::Waits | NotItem::Order(_) | NotItem::Kernel(_)),
         };
-        (self.kernels.len(), self.kernels.keys().filter(is_known).count())
+        self.kernels.keys().filter(|name| !is_known(name)).map(String::as_str).collect()
     }
 
     /// Returns a kernel that can be written as a function of one work-item.
