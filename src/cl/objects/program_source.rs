@@ -53,7 +53,7 @@ impl fmt::Display for NotRewritten {
 const FAST_MATH: [&str; 4] =
     ["-cl-fast-relaxed-math", "-cl-unsafe-math-optimizations", "-cl-finite-math-only", "-cl-no-signed-zeros"];
 
-/// The source of a program, as the driver has it, or with its macros written out.
+/// The source of a program, as the driver has it, or without conditions and with its macros written out.
 pub(in crate::cl) struct ProgramSource {
     pub(in crate::cl) text: String,
     pub(in crate::cl) options: String,

@@ -218,7 +218,7 @@ pub enum Loops {
     ///
     /// For this clgraph builds the kernels' programs a second time at finalize, from their source. These are decided by the host
     /// all the same: bodies with anything but kernels, and fills, copies, writes and reads of memory; kernels without source, or whose source
-    /// clgraph cannot read (macros that define kernels, files that are included, variables at program scope); on PoCL, kernels
+    /// clgraph cannot read (files that are included, variables at program scope); on PoCL, kernels
     /// with barriers.
     Ahead,
 }
