@@ -783,3 +783,76 @@ fn launches_without_an_order_run_side_by_side() {
     assert!(lanes >= LANES && report.to_string().contains(" side by side: "), "{report}");
     assert_eq!(run(&fused), run(&graph.finalize(Finalize::new().fuse(Fuse::Off)).unwrap()), "{report}");
 }
+
+/// How the environment has a chain fused, in a process of its own.
+fn child(variable: &str, given: &str) -> String {
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "the_child_says_whether_its_chain_is_fused", "--nocapture"]).env_remove("CLGRAPH_FUSE");
+    let output = child.env("CLGRAPH_TEST_CHILD", "1").env(variable, given).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let result = text.split_once("RESULT ").and_then(|(_, rest)| rest.split_once(" END"));
+    result.unwrap_or_else(|| panic!("{text}{}", String::from_utf8_lossy(&output.stderr))).0.to_owned()
+}
+
+/// The other half of the test below.
+#[test]
+fn the_child_says_whether_its_chain_is_fused() {
+    let field = Field::new();
+    let graph = field.bench.graph();
+    for _ in 0..4 {
+        // SAFETY: each work-item touches its own element.
+        unsafe { graph.kernel(&field.kernels[0]).read_write(&field.buffers[0]).arg(0.5_f32).range(LEN).add() }.unwrap();
+    }
+    let run = |options: Finalize| -> clgraph::Result<String> {
+        let report = graph.finalize(options)?.report();
+        Ok(format!("{} {:?}", report.commands, report.fusing))
+    };
+    let own = Finalize::new().fuse(Fuse::Off).fuse_after(Duration::ZERO);
+    assert_eq!(run(own).unwrap(), "4 Off", "the program's own choice counts");
+    if std::env::var_os("CLGRAPH_TEST_CHILD").is_some() {
+        println!("RESULT {} END", run(Finalize::new()).unwrap_or_else(|error| error.to_string()));
+    }
+}
+
+/// Rule Z2: the environment chooses whether to fuse if the program does not.
+#[test]
+fn the_environment_chooses_if_the_program_does_not() {
+    assert!(child("CLGRAPH_FUSE", "now").starts_with("1 "), "{}", child("CLGRAPH_FUSE", "now"));
+    assert_eq!(child("CLGRAPH_FUSE", "off"), "4 Off");
+    if std::env::var_os("CLGRAPH_PATH").is_none() {
+        assert_eq!(child("CLGRAPH_FUSE", "auto"), "4 Waiting");
+    }
+    assert_eq!(
+        child("CLGRAPH_FUSE", "fast"),
+        "the environment variable CLGRAPH_FUSE is `fast`: it must be `off`, `auto` or `now`"
+    );
+    assert_eq!(
+        child("CLGRAPH_FUSE_AFTER", "soon"),
+        "the environment variable CLGRAPH_FUSE_AFTER is `soon`: it must be a number of milliseconds, at least 0"
+    );
+}
+
+/// Rule Z8: on Intel's runtime vectors of some functions have other last bits than numbers.
+#[test]
+fn functions_that_round_otherwise_in_vectors_are_not_fused() {
+    let bench = Bench::new();
+    let data = bench.buffer(&[9; 64]);
+    let is_intel = bench.queue.device().caps().platform.starts_with("Intel");
+    for call in ["rsqrt", "native_sin", "half_log2"] {
+        let source = format!(
+            "kernel void f(global uint *x) {{ x[get_global_id(0)] += (uint){call}((float)x[get_global_id(0)]); }}"
+        );
+        let kernel = Program::from_source(&bench.queue, &source).unwrap().kernel("f").unwrap();
+        let graph = bench.graph();
+        for _ in 0..2 {
+            // SAFETY: each work-item touches its own element.
+            unsafe { graph.kernel(&kernel).read_write(&data).range(64).add() }.unwrap();
+        }
+        let why = why(&graph);
+        let begin = if call == "rsqrt" { call } else { &call[..call.find('_').unwrap() + 1] };
+        let says = format!("the driver computes other bits for `{begin}` in a fused kernel");
+        let is_told = matches!(&why[..], [WhyNotFused::Kernel { why, .. }, ..] if *why == says);
+        assert_eq!(is_told, is_intel, "{call}: {why:?}");
+        assert!(is_intel || why.is_empty(), "{call}: {why:?}");
+    }
+}

@@ -6,18 +6,11 @@ use fastrand::Rng;
 
 use super::conditions::Skeleton;
 use super::expand;
-use super::folder_tests::{names, preprocessed};
+use super::folder_tests::{names, preprocessed, tokens};
 use super::options::Options;
 use super::plain::Plain;
 use super::source::NotItem;
-use super::tokens::split;
 use super::unreadable::Unreadable;
-
-/// The tokens of a text, with one space between them.
-pub(super) fn tokens(text: &str) -> String {
-    let tokens = split(text).unwrap_or_else(|why| panic!("{why:?}: {text}"));
-    tokens.iter().map(|token| &text[token.at.clone()]).collect::<Vec<_>>().join(" ")
-}
 
 fn expanded(text: &str, options: &str) -> Option<String> {
     expand::expanded(text, &Options::read(options).unwrap(), &BTreeSet::new())
@@ -129,7 +122,6 @@ fn conditions_are_decided_by_the_kernels_of_a_skeleton() {
 }
 
 #[test]
-#[cfg(target_os = "linux")]
 fn a_source_is_read_plain_where_more_of_it_is_known_then() {
     const KERNEL: &str = "#define GLOBALS int w, int h,\n#define CHECK(i, n) if (i >= n) { return; }
         kernel void f(GLOBALS
@@ -159,7 +151,6 @@ fn a_source_is_read_plain_where_more_of_it_is_known_then() {
 
 /// What a compiler's preprocessor makes of these is not what clgraph once made of them.
 #[test]
-#[cfg(target_os = "linux")]
 fn texts_that_were_once_read_wrongly_keep_their_tokens() {
     const OWN: &str = "#define __CHAR_BIT__ 8\n";
     let mut changed = 0;
@@ -279,7 +270,6 @@ fn random(rng: &mut Rng, end: usize) -> String {
 
 /// `CLGRAPH_TEST_RANDOM` is the number of texts, and `CLGRAPH_TEST_SEED` repeats a run.
 #[test]
-#[cfg(target_os = "linux")]
 fn a_preprocessor_makes_the_same_of_random_macros_before_and_after() {
     let count = std::env::var("CLGRAPH_TEST_RANDOM").map_or(2_000, |count| count.parse().unwrap());
     let seed = std::env::var("CLGRAPH_TEST_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());

@@ -6,7 +6,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::expand_tests::tokens;
 use super::plain::Plain;
 use super::source::{Effects, Source};
 use super::tokens::{TokenKind, split};
@@ -46,6 +45,12 @@ pub(super) fn names(text: &str) -> Vec<String> {
         }
     }
     names
+}
+
+/// The tokens of a text, with one space between them.
+pub(super) fn tokens(text: &str) -> String {
+    let tokens = split(text).unwrap_or_else(|why| panic!("{why:?}: {text}"));
+    tokens.iter().map(|token| &text[token.at.clone()]).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns what the preprocessor of the machine's compiler leaves of a text. None if there is no such compiler.

@@ -20,7 +20,7 @@ mod tokens;
 pub(crate) mod unreadable;
 mod words;
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod expand_tests;
 #[cfg(test)]
 mod folder_tests;
