@@ -786,12 +786,7 @@ fn launches_without_an_order_run_side_by_side() {
 
 /// How the environment has a chain fused, in a process of its own.
 fn child(variable: &str, given: &str) -> String {
-    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "the_child_says_whether_its_chain_is_fused", "--nocapture"]).env_remove("CLGRAPH_FUSE");
-    let output = child.env("CLGRAPH_TEST_CHILD", "1").env(variable, given).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let result = text.split_once("RESULT ").and_then(|(_, rest)| rest.split_once(" END"));
-    result.unwrap_or_else(|| panic!("{text}{}", String::from_utf8_lossy(&output.stderr))).0.to_owned()
+    common::result_of_child("the_child_says_whether_its_chain_is_fused", variable, given)
 }
 
 /// The other half of the test below.

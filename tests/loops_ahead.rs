@@ -614,12 +614,7 @@ fn memory_that_kernels_must_not_touch_keeps_a_loop_with_the_host() {
 
 /// How the environment has a loop run, in a process of its own.
 fn child(given: &str) -> String {
-    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "the_child_says_how_its_loop_runs", "--nocapture"]);
-    let output = child.env("CLGRAPH_TEST_CHILD", "1").env("CLGRAPH_LOOPS", given).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let result = text.split_once("RESULT ").and_then(|(_, rest)| rest.split_once(" END"));
-    result.unwrap_or_else(|| panic!("{text}{}", String::from_utf8_lossy(&output.stderr))).0.to_owned()
+    common::result_of_child("the_child_says_how_its_loop_runs", "CLGRAPH_LOOPS", given)
 }
 
 /// The other half of the test below.

@@ -14,12 +14,16 @@ pub(super) fn kernel(name: &str) -> String {
     format!("kernel void {name}(uint {ASKED}) {{}}\n")
 }
 
+/// Words that are no macros, and of which a compiler does not take the question.
+const NEVER: [&str; 3] = ["defined", "__VA_ARGS__", "__VA_OPT__"];
+
 /// Returns a text that asks for words. None if they are too many.
 pub(super) fn question(words: &BTreeSet<String>) -> Option<String> {
     let ask = |(number, word): (usize, &String)| {
         format!("#ifdef {word}\n{}#endif\n", kernel(&format!("{ASKED}_word_{number}")))
     };
-    (words.len() <= MOST_WORDS).then(|| kernel(ASKED) + &words.iter().enumerate().map(ask).collect::<String>())
+    let all = words.iter().enumerate().filter(|(_, word)| !NEVER.contains(&word.as_str()));
+    (words.len() <= MOST_WORDS).then(|| kernel(ASKED) + &all.map(ask).collect::<String>())
 }
 
 /// Returns the words that are macros, by the names of the kernels that a compiler has found. None if it has found no kernel.

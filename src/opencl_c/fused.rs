@@ -242,8 +242,8 @@ pub(crate) const TURNS_WORDS: usize = 4;
 /// The names of fused kernels begin so.
 pub(crate) const FUSED: &str = "clgraph_fused_";
 
-/// Returns the name of a fused kernel of a source.
-pub(crate) fn name(number: usize) -> String {
+/// Returns the name of a fused kernel in the text that is written.
+fn name(number: usize) -> String {
     format!("{FUSED}{number}")
 }
 

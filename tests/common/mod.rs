@@ -392,3 +392,14 @@ pub fn ran(name: &str) -> u64 {
     };
     tasks.filter(is_named).filter_map(time).sum()
 }
+
+/// Runs a test of this program in a process of its own, with a variable. Returns what it prints between `RESULT` and `END`; it may know by
+/// `CLGRAPH_TEST_CHILD` that it is to.
+pub fn result_of_child(test: &str, variable: &str, given: &str) -> String {
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", test, "--nocapture"]).env("CLGRAPH_TEST_CHILD", "1").env(variable, given);
+    let output = child.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let result = text.split_once("RESULT ").and_then(|(_, rest)| rest.split_once(" END"));
+    result.unwrap_or_else(|| panic!("{text}{}", String::from_utf8_lossy(&output.stderr))).0.to_owned()
+}

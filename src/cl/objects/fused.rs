@@ -17,7 +17,7 @@ use crate::cl::objects::program_builder::ProgramBuilder;
 use crate::cl::objects::program_source::{NotRewritten, ProgramSource};
 use crate::error::{Error, ProgramError};
 use crate::files;
-use crate::opencl_c::fused::{FUSED, FusedKernel, Unit, Way, each_item, fused, name};
+use crate::opencl_c::fused::{FUSED, FusedKernel, Unit, Way, each_item, fused};
 use crate::opencl_c::options::Options;
 use crate::opencl_c::source::{KernelText, NotItem, ParamText};
 use crate::quirks;
@@ -270,7 +270,7 @@ struct Names(u64);
 
 impl Names {
     fn of(self, number: usize) -> String {
-        name(number).replacen(FUSED, &self.begin(), 1)
+        format!("{}{number}", self.begin())
     }
 
     fn begin(self) -> String {

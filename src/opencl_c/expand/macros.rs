@@ -52,18 +52,12 @@ impl Macro {
             let tokens = split(part).ok().filter(|tokens| tokens.iter().all(|of| of.kind != TokenKind::Directive))?;
             pieces.extend(pieces_of(part, &tokens));
         }
-        let joins = pieces.iter().any(|piece| piece.kind == PieceKind::Join);
-        let is_at_end = |piece: Option<&Piece>| piece.is_some_and(|piece| piece.kind == PieceKind::Join);
         let is_join = |piece: &Piece| piece.kind == PieceKind::Join;
+        let is_at_end = pieces.first().is_some_and(is_join) || pieces.last().is_some_and(is_join);
         let is_double = pieces.windows(2).any(|two| two.iter().all(is_join));
         let has_others = pieces.iter().any(|piece| &*piece.text == "__VA_OPT__");
-        if (joins && is_variadic)
-            || has_others
-            || is_double
-            || is_at_end(pieces.first())
-            || is_at_end(pieces.last())
-            || has_odd_tokens(&pieces)
-        {
+        let joins_any = is_variadic && pieces.iter().any(is_join);
+        if joins_any || has_others || is_double || is_at_end || has_odd_tokens(&pieces) {
             return None;
         }
         Some(Self { params: params.map(|_| names), is_variadic, body: pieces })
@@ -91,7 +85,7 @@ impl Macro {
 /// What is known of a name that is a macro somewhere.
 #[derive(Default)]
 pub(super) struct Known {
-    /// Its definitions in order, each with where it is; None for an option. One that is None takes back what was before.
+    /// Its definitions in order, each with where it is (None for an option). Where a definition is None, `#undef` takes the one before back.
     pub(super) all: Vec<(Option<usize>, Option<Macro>)>,
     /// Whether one of them is under a condition, or is not read, or the compiler has one of this name. Those of the compiler's are taken to be
     /// expressions.

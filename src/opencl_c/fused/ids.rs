@@ -60,7 +60,7 @@ pub(super) const IDS: [(&str, &str); 11] = [
     ),
 ];
 
-/// The same where a work-group of the fused kernel has as many work-items as one of the launch: in one dimension nothing is divided, which takes
+/// What `get_local_id` is where a work-group of the fused kernel has as many work-items as one of the launch: in one dimension nothing is divided, which takes
 /// a GPU longer than the rest of a small kernel. Within its own text the name is the driver's function.
 pub(super) const LOCAL_ID: (&str, &str) = (
     "get_local_id(d)",
