@@ -250,7 +250,10 @@ pub(crate) fn writes_functions_again(caps: &Caps) -> bool {
     caps.platform != "rusticl"
 }
 
-/// PoCL on a CPU (3.1 to 7.1): one work-item that loops over the work-items of a kernel is faster than a work-group. On rusticl
+/// PoCL on a CPU (3.1 to 7.1): one work-item that loops over the work-items of a kernel is faster than a work-group, but for kernels
+/// whose loops have a number of turns that the text says. The compiler puts the work-items of a group into these loops, and makes vectors
+/// of them: 32 such launches of 1 024 work-items take 0.2 (3.1 and 6.0) and 0.5 to 1.0 (7.1) of the time that they take one by one, and by
+/// one work-item 0.8 and 3.2. On rusticl
 /// (llvmpipe) and on GPUs a work-group is. On Intel's CPU runtime (2026.2) it depends on the kernel, and the compiler crashes on some
 /// loops over work-items, with the process.
 pub(crate) fn fuses_by_one_item(caps: &Caps) -> bool {
@@ -316,17 +319,29 @@ pub(crate) fn most_in_groups_of_fused_kernels(caps: &Caps) -> Option<usize> {
     is_cpu.then_some(64)
 }
 
-/// PoCL on a CPU (3.1 to 7.1) takes minutes to compile chains with barriers. Intel's CPU runtime (2026.2) compiles a loop with barriers
-/// wrongly for the last work-items of a group that do not fill a vector: some of them do not run what is between the barriers. A vector
-/// has up to 16. rusticl (Mesa 26.2) and NVIDIA (580) compile them rightly. Other drivers fuse only if the program asks for it, and
-/// are taken to be right.
+/// PoCL on a CPU (3.1 to 7.1) copies all that follows a loop with a barrier that may have no turn, once for each way to get there: eight
+/// launches one after the other take a minute to compile, and loops that have a turn in any case two seconds.
+pub(crate) fn copies_behind_loops(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl
+}
+
+/// PoCL on a CPU (3.1 to 7.1): how long its compiler takes grows with the calls between barriers: 16 take 1.2 to 4 s. If a launch has
+/// loops that may have no turn, it grows faster: four calls take 1 to 2 s, and eight more than 20.
+///
+/// About how many calls a fused kernel with barriers has at most, and how many if it has such loops.
+pub(crate) const MOST_CALLS_WITH_BARRIERS: (usize, usize) = (16, 4);
+
+/// Intel's CPU runtime (2026.2) compiles a loop with barriers wrongly for the last work-items of a group that do not fill a vector: some
+/// of them do not run what is between the barriers. A vector has up to 16. PoCL on a CPU (7.1) gives other values for some fused kernels
+/// with loops or atomic functions beside barriers. PoCL 3.1 and 6.0, rusticl (Mesa 26.2) and NVIDIA (580) compile them rightly. Other
+/// drivers fuse only if the program asks for it, and are taken to be right.
 ///
 /// Returns what the work-items of a group must be a multiple of that wait for each other in a fused kernel; None if they cannot.
 pub(crate) fn waiting_items_in_fused_kernels(caps: &Caps) -> Option<usize> {
     match driver(caps) {
-        Driver::Pocl => None,
+        Driver::Pocl if caps.driver_version.starts_with("7.") => None,
         Driver::IntelCpu => Some(16),
-        Driver::Other => Some(1),
+        Driver::Pocl | Driver::Other => Some(1),
     }
 }
 

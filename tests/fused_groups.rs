@@ -8,7 +8,9 @@ mod common;
 use std::fmt::Write;
 use std::time::Duration;
 
-use clgraph::{Buffer, Finalize, Fuse, FusingState, Graph, Kernel, Path, ProgramBuilder, Report, WhyNotFused};
+use clgraph::{
+    Buffer, Finalize, Fuse, FusedForm, FusingState, Graph, Kernel, Path, ProgramBuilder, Report, WhyNotFused,
+};
 use common::Bench;
 use fastrand::Rng;
 
@@ -187,8 +189,19 @@ impl Field {
         Self { bench, buffers }
     }
 
-    /// Whether the driver's fused kernels are run by work-groups.
+    /// Whether the driver is PoCL of a version.
+    fn is_pocl(&self, version: &str) -> bool {
+        let caps = self.bench.queue.device().caps();
+        caps.platform.contains("Portable") && caps.driver_version.starts_with(version)
+    }
+
+    /// Whether kernels with local variables are fused: PoCL 6.0 does not say how much memory they have, and 7.1 gets some wrong.
     fn has_groups(&self) -> bool {
+        !self.is_pocl("6.") && !self.is_pocl("7.")
+    }
+
+    /// Whether kernels are one with others whose work-items do not wait.
+    fn mixes(&self) -> bool {
         !self.bench.queue.device().caps().platform.contains("Portable")
     }
 
@@ -285,9 +298,21 @@ fn kernels_that_wait_are_fused() {
         assert_eq!(differing, Vec::<String>::new());
         let fused: Vec<usize> = report.fused.iter().map(|of| of.nodes.len()).collect();
         if field.has_groups() {
-            assert_eq!(fused, [12], "{report}");
-        } else {
-            assert!(report.not_fused.iter().any(|of| of.why.to_string().contains("wait for each other")), "{report}");
+            let fits: &[usize] = if field.mixes() { &[12] } else { &[3, 3, 3] };
+            assert_eq!(fused, fits, "{report}");
+        }
+        if !field.has_groups() {
+            let why = match field.is_pocl("6.") {
+                true => "the driver does not say how much local memory",
+                false => "the driver's compiler gets some fused kernels with barriers wrong",
+            };
+            assert!(report.not_fused.iter().any(|of| of.why.to_string().contains(why)), "{report}");
+        }
+        if !field.mixes() && !field.is_pocl("7.") {
+            assert!(
+                report.to_string().contains("wait for each other in work-groups, and one work-item does"),
+                "{report}"
+            );
         }
     }
     // Local memory by arguments alone, in one dimension.
@@ -302,7 +327,12 @@ fn kernels_that_wait_are_fused() {
         let executable = graph.finalize(Finalize::new().fuse(fuse)).unwrap();
         field.start();
         executable.submit(&field.bench.queue).unwrap().wait_for(LONG).unwrap();
-        assert_eq!(executable.report().fused.len(), usize::from(fuse == Fuse::Now && field.has_groups()));
+        assert_eq!(
+            executable.report().fused.len(),
+            usize::from(fuse == Fuse::Now && !field.is_pocl("7.")),
+            "{}",
+            executable.report()
+        );
         field.bits()
     });
     assert_eq!(fused, plain);
@@ -440,17 +470,18 @@ fn many_local_variables_have_room() {
 fn updates_of_kernels_that_wait_do_what_they_do_otherwise() {
     let field = Field::new();
     let program = field.program(SOURCE);
-    let (scan, plain) = (program.kernel("scan").unwrap(), program.kernel("plain").unwrap());
+    let scan = program.kernel("scan").unwrap();
     let [a, b] = [&field.buffers[0], &field.buffers[1]];
     let graph = field.bench.graph();
-    let launch = |by: f32, local: usize, items: usize, group: usize| {
-        let launch = graph.kernel(&scan).read_write(a).read(b).arg(by).local::<f32>(local).local::<f32>(local);
+    let of = |to, from, by: f32, local: usize, items: usize, group: usize| {
+        let launch = graph.kernel(&scan).read_write(to).read(from).arg(by).local::<f32>(local).local::<f32>(local);
         launch.range(items).work_group(group)
     };
+    let launch = |by, local, items, group| of(a, b, by, local, items, group);
     // SAFETY: of all: work-items write their own elements, inside the buffers, and have local memory for each.
     let node = unsafe { launch(0.5, 32, 64, 32).add() }.unwrap();
     // SAFETY: as above.
-    unsafe { graph.kernel(&plain).read_write(b).read(a).arg(0.25_f32).range(60).add() }.unwrap();
+    unsafe { of(b, a, 0.25, 32, 96, 32).add() }.unwrap();
     let [off, now] = [Fuse::Off, Fuse::Now].map(|fuse| graph.finalize(Finalize::new().updatable().fuse(fuse)).unwrap());
     let same = |is_fused: Option<bool>| {
         let [plain, fused] = [&off, &now].map(|executable| {
@@ -460,7 +491,7 @@ fn updates_of_kernels_that_wait_do_what_they_do_otherwise() {
         });
         assert_eq!(fused, plain, "{}", now.report());
         let is = now.report().fusing == FusingState::Taken;
-        assert!(is_fused.is_none_or(|expected| is == (expected && field.has_groups())), "{}", now.report());
+        assert!(is_fused.is_none_or(|expected| is == (expected && !field.is_pocl("7."))), "{}", now.report());
     };
     same(Some(true));
     let ends = "the size of work-groups whose work-items wait for each other";
@@ -478,7 +509,7 @@ fn updates_of_kernels_that_wait_do_what_they_do_otherwise() {
         unsafe { launch.replace(node) }.unwrap();
         [&off, &now].iter().for_each(|executable| executable.update(&node).unwrap());
         let report = now.report();
-        if field.has_groups() && report.fusing == FusingState::Outdated {
+        if report.fusing == FusingState::Outdated {
             // On Intel's runtime groups of 20 fit on no account.
             let is_said = [ends, "which is no multiple of 16"].iter().any(|words| report.to_string().contains(words));
             assert!(!ends.is_empty() && is_said, "{report}");
@@ -487,13 +518,97 @@ fn updates_of_kernels_that_wait_do_what_they_do_otherwise() {
     }
 }
 
+/// Rules Z1, Z2, Z5: on PoCL a work-group does launches in turn whose loops have a number of turns that the text says, as long as no launch
+/// has fewer work-items.
+#[test]
+fn loops_with_a_number_of_turns_are_done_by_a_work_group() {
+    let field = Field::new();
+    let source = "
+        #define AT (get_global_id(0) - get_global_offset(0) + get_global_size(0) * (get_global_id(1) - get_global_offset(1)))
+        #define TURNS 12
+        kernel void counted(global float *to, global const float *from, float by) {
+            float x = from[AT];
+            for (int k = 0; k < TURNS; ++k) { if (x > 1.0f) x *= 0.5f; else x += by; for (uint l = 2; l > 0; l--) x += l; }
+            to[AT] = x;
+        }
+        kernel void light(global float *to, global const float *from, float by) { to[AT] = from[AT] * by; }
+        kernel void other(global float *to, global const float *from, float by) {
+            float x = from[AT];
+            for (int k = 0; k < (int)(by * 4.0f); ++k) x += by;
+            to[AT] = x;
+        }";
+    let program = field.program(source);
+    let is_pocl = field.bench.queue.device().caps().platform.contains("Portable");
+    let graph = field.bench.graph();
+    let add = |graph: &Graph, name: &str, at: usize, size: [usize; 2]| {
+        let kernel = program.kernel(name).unwrap();
+        let [to, from] = [(at + 1) % BUFFERS, at % BUFFERS].map(|at| &field.buffers[at]);
+        let launch = graph.kernel(&kernel).read_write(to).read(from).arg(0.25_f32);
+        let launch = if size[1] == 1 { launch.range(size[0]).offset(3) } else { launch.range(size).offset([3, 1]) };
+        // SAFETY: work-items write their own elements, inside the buffers.
+        unsafe { launch.add() }.unwrap()
+    };
+    // In one turn and some work-items, in many, in fewer than a group has, and in rows that no group divides.
+    for (names, size, is_group) in [
+        (&["counted", "counted", "counted"][..], [200, 1], true),
+        (&["counted", "light", "light", "light", "counted"], [64, 1], true),
+        (&["counted"; 8], [17, 1], true),
+        (&["counted", "light"], [13, 19], true),
+        (&["counted", "counted"], [15, 1], false),
+        (&["counted", "light", "light", "light", "light"], [64, 1], false),
+        (&["counted", "counted", "other"], [64, 1], false),
+    ] {
+        let graph = field.bench.graph();
+        names.iter().enumerate().for_each(|(at, name)| _ = add(&graph, name, at, size));
+        let [plain, fused] = [Fuse::Off, Fuse::Now].map(|fuse| {
+            let executable = graph.finalize(Finalize::new().fuse(fuse)).unwrap();
+            field.start();
+            (0..2).for_each(|_| executable.submit(&field.bench.queue).unwrap().wait_for(LONG).unwrap());
+            let (report, form) =
+                (executable.report(), if is_group || !is_pocl { FusedForm::OneGroup } else { FusedForm::OneItem });
+            let forms: Vec<FusedForm> = report.fused.iter().map(|of| of.form).collect();
+            assert_eq!(forms, vec![form; usize::from(fuse == Fuse::Now)], "{names:?} of {size:?}: {report}");
+            field.bits()
+        });
+        assert_eq!(fused, plain, "{names:?} of {size:?}");
+    }
+    let nodes: Vec<_> = (0..3).map(|at| add(&graph, "counted", at, [64, 1])).collect();
+    let [off, now] = [Fuse::Off, Fuse::Now].map(|fuse| graph.finalize(Finalize::new().updatable().fuse(fuse)).unwrap());
+    for size in [64, 200, 65, 40] {
+        for (at, node) in nodes.iter().enumerate() {
+            let kernel = program.kernel("counted").unwrap();
+            let [to, from] = [(at + 1) % BUFFERS, at % BUFFERS].map(|at| &field.buffers[at]);
+            let launch = graph.kernel(&kernel).read_write(to).read(from).arg(0.25_f32).range(size).offset(3);
+            // SAFETY: work-items write their own elements, inside the buffers.
+            unsafe { launch.replace(*node) }.unwrap();
+            [&off, &now].iter().for_each(|executable| executable.update(node).unwrap());
+        }
+        let [plain, fused] = [&off, &now].map(|executable| {
+            let report = executable.report();
+            if executable.report().fusing == FusingState::Outdated {
+                assert!(is_pocl && size == 40, "{size}: {report}");
+                assert!(
+                    report.to_string().contains("fewer work-items than the work-group of its fused kernel"),
+                    "{report}"
+                );
+            }
+            field.start();
+            executable.submit(&field.bench.queue).unwrap().wait_for(LONG).unwrap();
+            field.bits()
+        });
+        assert_eq!(fused, plain, "{size}");
+    }
+}
+
 /// Rule Z1
 #[test]
 fn random_kernels_that_wait_do_the_same_when_they_are_fused() {
-    let count = std::env::var("CLGRAPH_TEST_RANDOM").map_or(4, |count| count.parse().unwrap());
     let seed = std::env::var("CLGRAPH_TEST_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
     println!("CLGRAPH_TEST_SEED={seed}");
     let (field, mut rng) = (Field::new(), Rng::with_seed(seed));
+    // PoCL 3.1 takes 5 s for one.
+    let few = if field.is_pocl("3.") { 2 } else { 4 };
+    let count = std::env::var("CLGRAPH_TEST_RANDOM").map_or(few, |count| count.parse().unwrap());
     let (mut launches, mut fused, mut fitting) = (0, 0, false);
     let is_intel = field.bench.queue.device().caps().platform.contains("Intel");
     // There kernels that call functions which ask for ids are not fused.
@@ -540,7 +655,7 @@ fn random_kernels_that_wait_do_the_same_when_they_are_fused() {
     }
     if field.has_groups() {
         // On Intel's runtime some sizes of work-groups are not.
-        let least = if is_intel { usize::from(fitting) } else { launches * 9 / 10 };
+        let least = if is_intel || field.is_pocl("3.") { usize::from(fitting) } else { launches * 9 / 10 };
         assert!(fused >= least, "only {fused} of {launches} launches were fused");
     }
 }

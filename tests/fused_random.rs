@@ -48,6 +48,8 @@ enum Bodies {
     Light,
     /// Low bits of numbers are taken, but every index is a global id.
     Ids,
+    /// Loops have as many turns for all work-items, which some drivers do in another way than others.
+    Counted,
 }
 
 /// A vector as an argument: its type, how many bytes that has, and its last component.
@@ -121,6 +123,56 @@ fn plain_body(rng: &mut Rng, all: &mut String, shape: &Shape, ids: &[&str]) {
         let _ = match rng.u8(..4) {
             0 => writeln!(all, "    for (uint k = 0; k < {}u; k++) {name} = {value};", rng.u8(1..6)),
             1 => writeln!(all, "    if ({} > 9u && fx < 1.0f) {name} = {value};", plain_expression(rng, false, 1, ids)),
+            _ => writeln!(all, "    {name} = {value};"),
+        };
+    }
+    let value = plain_expression(rng, shape.writes_floats, 3, ids);
+    let old = if rng.bool() { "to[i] +" } else { "" };
+    let _ = writeln!(all, "    to[i] = {old} ({value});\n}}");
+}
+
+/// Writes the body of a kernel whose loops have a number of turns that the text says.
+fn counted_body(rng: &mut Rng, all: &mut String, shape: &Shape, ids: &[&str]) {
+    let _ = writeln!(
+        all,
+        "    const size_t i = get_global_id(0) - get_global_offset(0) + get_global_size(0) * (get_global_id(1) - \
+         get_global_offset(1));"
+    );
+    let ids = without_dims(ids);
+    let ids = ids.as_slice();
+    // Some indices wrap, which some compilers vectorize wrongly.
+    let index = match rng.bool() {
+        true => format!("i + {} < {LEN} ? i + {0} : i", rng.usize(1..9)),
+        false => format!("(i * {} + {}) % {LEN}", rng.usize(1..7), rng.usize(..9)),
+    };
+    let read = if shape.reads_floats { "x" } else { "u" };
+    let _ = writeln!(all, "    float x = fx;\n    uint u = ux;\n    {read} = from[{index}];");
+    for _ in 0..rng.usize(1..4) {
+        let is_float = rng.bool();
+        let (name, other) = if is_float { ("x", "u") } else { ("u", "x") };
+        let (value, changed) = (plain_expression(rng, is_float, 2, ids), plain_expression(rng, !is_float, 1, ids));
+        let (n, m) = (rng.u8(1..40), rng.u8(1..6));
+        let last = m - 1;
+        let condition = format!("{} > 9u", plain_expression(rng, false, 1, ids));
+        let _ = match rng.u8(..6) {
+            0 => writeln!(all, "    for (uint k = 0; k < {n}u; k++) {name} = {value};"),
+            1 => writeln!(
+                all,
+                "    for (int k = {n}; k > 0; --k) {{ {name} = {value}; if ({condition}) {other} = {changed}; }}"
+            ),
+            2 => writeln!(
+                all,
+                "    for (uint k = 1; k <= {n}; k *= 2) for (uint l = 0; l < {m}; ++l) {{ {name} = {value}; u += k * l; }}"
+            ),
+            3 if rng.bool() => writeln!(
+                all,
+                "    for (int k = 0; k < {n}; k++) {{ x = x * 0.5f + convert_float(SWAP(u) & 255u); u += (uint)from[(i * {m} + k) % {LEN}]; }}"
+            ),
+            3 => writeln!(
+                all,
+                "    {{ float of[{m}]; for (int k = 0; k < {m}; k++) {{ of[k] = x; x += {m}; }} for (int k = {last}; k >= 0; k--) x -= of[k] * 0.5f; }}"
+            ),
+            4 => writeln!(all, "    if ({condition}) {name} = {value}; else {other} = {changed};"),
             _ => writeln!(all, "    {name} = {value};"),
         };
     }
@@ -307,6 +359,10 @@ fn kernel(
     }
     if bodies == Bodies::Ids {
         body_of_ids(rng, all, &shape);
+        return shape;
+    }
+    if bodies == Bodies::Counted {
+        counted_body(rng, all, &shape, &ids);
         return shape;
     }
     if bodies == Bodies::Plain || rng.u8(..3) == 0 {
@@ -613,7 +669,7 @@ fn random(own: bool, test: &str) -> (usize, usize) {
         let std = if caps.version.major >= 3 { "-cl-std=CL3.0" } else { "-cl-std=CL2.0" };
         let bodies = match own {
             true => [Bodies::Any, Bodies::Any, Bodies::Plain, Bodies::Light, Bodies::Ids][rng.usize(..5)],
-            false => Bodies::Any,
+            false => [Bodies::Any, Bodies::Any, Bodies::Counted][rng.usize(..3)],
         };
         // The kernels of some programs have the same names, and their macros and functions other meanings.
         let programs: Vec<(String, Vec<Shape>)> =

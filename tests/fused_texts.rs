@@ -141,7 +141,7 @@ macro_rules! text {
     };
 }
 
-const TEXTS: [Text; 21] = [
+const TEXTS: [Text; 24] = [
     text! { "one_item",
         buffers: 1,
         first: float,
@@ -155,6 +155,13 @@ const TEXTS: [Text; 21] = [
         launches: adds,
     },
     text! { "one_group_joined",
+        buffers: 1,
+        first: float,
+        fused: |node, b| add_args(node, b).arg(1_u32).range(2).work_group(2),
+        launches: adds,
+    },
+    // No launch has fewer work-items than the work-group.
+    text! { "one_group_whole",
         buffers: 1,
         first: float,
         fused: |node, b| add_args(node, b).arg(1_u32).range(2).work_group(2),
@@ -211,6 +218,15 @@ const TEXTS: [Text; 21] = [
         },
         launches: |at| at.repeating(),
     },
+    text! { "loops_whole",
+        buffers: 6,
+        first: int,
+        fused: |node, b| {
+            let node = (10..15).fold(memory(node, b), |node, by| node.arg(by));
+            node.arg(N).arg(M).arg(1_u32).range(4).work_group(4)
+        },
+        launches: |at| at.repeating(),
+    },
     // The last buffer is the table: `tables` fills it.
     text! { "table_one_item",
         buffers: 6,
@@ -263,6 +279,12 @@ const TEXTS: [Text; 21] = [
         launches: |at| at.parts(3, [5, 3, 3]),
     },
     text! { "groups",
+        buffers: 1,
+        first: float,
+        fused: |node, b| node.read_write(&b[0]).local::<u32>(4).arg(N).arg(1_u32).range(4).work_group(4),
+        launches: |at| at.groups(),
+    },
+    text! { "groups_whole",
         buffers: 1,
         first: float,
         fused: |node, b| node.read_write(&b[0]).local::<u32>(4).arg(N).arg(1_u32).range(4).work_group(4),

@@ -27,6 +27,8 @@ pub struct Body {
     elementwise: bool,
     /// Whether work-groups of a kernel by hand do their parts of the work-items then, launch after launch, on a CPU.
     in_parts: bool,
+    /// Whether its loops have a number of turns that the text says: then a work-group does it by hand on PoCL.
+    counted: bool,
     /// Whether the work-items of a work-group wait for each other, and share `tile`. There, `l` is a work-item's place in it.
     waits: bool,
 }
@@ -71,11 +73,6 @@ struct Launch {
 }
 
 impl Body {
-    /// Whether it is measured on the device of a queue: compilers of PoCL take minutes for such chains.
-    pub fn is_measured(&self, queue: &Queue) -> bool {
-        !self.waits || !queue.device().caps().platform.contains("Portable")
-    }
-
     /// Returns so many launches.
     fn launches(&self, items: usize, n: usize) -> Vec<Launch> {
         let one = |at: usize| Launch {
@@ -97,9 +94,9 @@ impl Body {
     pub fn lengths(&self, items: usize, all: bool) -> &'static [usize] {
         match self.over {
             _ if !all || items > 1024 || self.waits => &[32],
-            Over::All | Over::Two if self.text == LIGHT => &[4, 32, 256, 1000],
             _ if self.kinds > 1 => &[100, 929],
             Over::Own => &[4, 32],
+            _ if items == 64 || self.text == LIGHT => &[4, 32, 256, 1000],
             _ => &[4, 32, 256],
         }
     }
@@ -142,15 +139,21 @@ pub const BODIES: &[Body] = &[
         kinds: 1,
         elementwise: false,
         in_parts: false,
+        counted: false,
         waits: true,
     },
     Body {
-        rows: &[("light kernels of 64 items", 64), ("light kernels of 1024 items", 1024)],
+        rows: &[
+            ("light kernels of 64 items", 64),
+            ("light kernels of 1024 items", 1024),
+            ("light kernels of 16384 items", 16_384),
+        ],
         text: LIGHT,
         over: Over::All,
         kinds: 1,
         elementwise: false,
         in_parts: false,
+        counted: false,
         waits: false,
     },
     Body {
@@ -160,6 +163,7 @@ pub const BODIES: &[Body] = &[
         kinds: 1,
         elementwise: false,
         in_parts: false,
+        counted: false,
         waits: false,
     },
     Body {
@@ -169,52 +173,78 @@ pub const BODIES: &[Body] = &[
         kinds: 1,
         elementwise: false,
         in_parts: false,
+        counted: false,
         waits: false,
     },
     Body {
-        rows: &[("exp kernels of 64 items", 64), ("exp kernels of 1024 items", 1024)],
+        rows: &[
+            ("exp kernels of 64 items", 64),
+            ("exp kernels of 1024 items", 1024),
+            ("exp kernels of 16384 items", 16_384),
+        ],
         text: EXP,
         over: Over::All,
         kinds: 1,
         elementwise: false,
         in_parts: false,
+        counted: false,
         waits: false,
     },
     Body {
-        rows: &[("inner kernels of 64 items", 64), ("inner kernels of 1024 items", 1024)],
+        rows: &[
+            ("inner kernels of 64 items", 64),
+            ("inner kernels of 1024 items", 1024),
+            ("inner kernels of 16384 items", 16_384),
+        ],
         text: "float v = s[i]; for (int k = 0; k < 16; k++) { if (v > 1.0f) v *= 0.5f; else v += x; } t[i] = v;",
         over: Over::All,
         kinds: 1,
         elementwise: false,
         in_parts: false,
+        counted: true,
         waits: false,
     },
     Body {
-        rows: &[("hash kernels of 64 items", 64), ("hash kernels of 1024 items", 1024)],
+        rows: &[
+            ("hash kernels of 64 items", 64),
+            ("hash kernels of 1024 items", 1024),
+            ("hash kernels of 16384 items", 16_384),
+        ],
         text: "uint v = as_uint(s[i]); for (int k = 0; k < 32; k++) v = (v ^ (v >> 7)) * 2654435769u + 1u; \
                t[i] = (float)(v & 1023u) * x;",
         over: Over::All,
         kinds: 1,
         elementwise: false,
         in_parts: false,
+        counted: true,
         waits: false,
     },
     Body {
-        rows: &[("kernels of 64 items, eight pointers", 64), ("kernels of 1024 items, eight pointers", 1024)],
+        rows: &[
+            ("kernels of 64 items, eight pointers", 64),
+            ("kernels of 1024 items, eight pointers", 1024),
+            ("kernels of 16384 items, eight pointers", 16_384),
+        ],
         text: "t[i] = (s[i] + s1[i] + s2[i] + s3[i] + s4[i] + s5[i] + s6[i]) * x;",
         over: Over::Eight,
         kinds: 1,
         elementwise: false,
         in_parts: false,
+        counted: false,
         waits: false,
     },
     Body {
-        rows: &[("tree reductions of 64 items", 64), ("tree reductions of 1024 items", 1024)],
+        rows: &[
+            ("tree reductions of 64 items", 64),
+            ("tree reductions of 1024 items", 1024),
+            ("tree reductions of 16384 items", 16_384),
+        ],
         text: "t[i] = s[2 * i] * x + s[2 * i + 1];",
         over: Over::Halves,
         kinds: 1,
         elementwise: false,
         in_parts: false,
+        counted: false,
         waits: false,
     },
     Body {
@@ -227,6 +257,7 @@ pub const BODIES: &[Body] = &[
         kinds: 1,
         elementwise: true,
         in_parts: false,
+        counted: false,
         waits: false,
     },
     Body {
@@ -239,6 +270,7 @@ pub const BODIES: &[Body] = &[
         kinds: 1,
         elementwise: true,
         in_parts: false,
+        counted: false,
         waits: false,
     },
     Body {
@@ -251,6 +283,7 @@ pub const BODIES: &[Body] = &[
         kinds: 1,
         elementwise: true,
         in_parts: true,
+        counted: false,
         waits: false,
     },
 ];
@@ -263,6 +296,7 @@ pub const LAYER: &Body = &Body {
     kinds: 59,
     elementwise: false,
     in_parts: false,
+    counted: false,
     waits: false,
 };
 
@@ -271,6 +305,9 @@ const BUFFERS: usize = 88;
 
 /// How many launches one fused kernel by hand does.
 const AT_ONCE: usize = 80;
+
+/// The same where a work-group does them on PoCL, whose compiler takes seconds for so many.
+const AT_ONCE_BY_GROUP: usize = 16;
 
 /// Returns the source of a fused kernel by hand of this name, and the buffers that are its first arguments.
 fn by_hand(body: &Body, launches: &[Launch], name: &str, is_pocl: bool) -> (String, Vec<usize>) {
@@ -288,11 +325,24 @@ fn by_hand(body: &Body, launches: &[Launch], name: &str, is_pocl: bool) -> (Stri
             "for (uint i = get_local_id(0); i < n; i += get_local_size(0))",
             " barrier(CLK_GLOBAL_MEM_FENCE);",
         ),
+        "by_vector" | "by_whole_group" => ("__attribute__((noinline)) void", "", " barrier(CLK_GLOBAL_MEM_FENCE);"),
         _ => ("static inline void", "size_t i = get_global_id(0);", ""),
+    };
+    let function = |text: String| match name {
+        // Ids are signed, so that none wraps, and work-items that do not fill a turn are apart.
+        "by_vector" => format!(
+            "const int l = (int)get_local_id(0); for (int k = 0; k < (int)n / {GROUP}; k++) {{ const int i = k * {GROUP} + l; {text} }} \
+             if (l < (int)n % {GROUP}) {{ const int i = (int)n / {GROUP} * {GROUP} + l; {text} }}"
+        ),
+        "by_whole_group" => format!(
+            "uint first = 0; do {{ const uint i = first + (uint)get_local_id(0); {text} barrier(CLK_GLOBAL_MEM_FENCE); }} \
+             while ((first += {GROUP}) < n);"
+        ),
+        _ => format!("{range} {{ {text} }}"),
     };
     let mut all = String::new();
     for kind in launches.iter().map(|launch| launch.kind).collect::<BTreeSet<_>>() {
-        let _ = writeln!(all, "{begin} all{kind}({params}) {{ {range} {{ {} }} }}", body.text_of(kind));
+        let _ = writeln!(all, "{begin} all{kind}({params}) {{ {} }}", function(body.text_of(kind)));
     }
     let used: BTreeSet<usize> = launches.iter().flat_map(|launch| launch.buffers.iter().copied()).collect();
     let of_kernel: String = used.iter().map(|at| format!("global float *b{at}, ")).collect();
@@ -335,8 +385,8 @@ fn by_waiting_hand(body: &Body, launches: &[Launch]) -> (String, Vec<usize>) {
     let (text, params) = (body.text, body.params());
     let mut all = format!(
         "__attribute__((noinline)) void group({params}, local float *tile) {{ const uint l = get_local_id(0); \
-         for (uint first = 0; first < n; first += 64) {{ const uint i = first + l; {text} \
-         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); }} }}\n\
+         uint first = 0; do {{ const uint i = first + l; {text} \
+         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); }} while ((first += 64) < n); }}\n\
          kernel void by_group(global float *b0, global float *b1, "
     );
     all.extend((0..launches.len()).map(|at| format!("float x{at}, ")));
@@ -374,11 +424,18 @@ pub fn variants<'a>(queue: &'a Queue, body: &Body, items: usize, n: usize) -> Re
         }
         (true, _) => ("by_each", items, None),
         (false, _) if body.waits => ("by_group", GROUP, Some(GROUP)),
-        (false, true) => ("by_item", 1, Some(1)),
+        (false, true) if is_pocl && body.counted => ("by_whole_group", GROUP, Some(GROUP)),
+        (false, true) if is_pocl => ("by_item", 1, Some(1)),
+        (false, true) => ("by_vector", GROUP, Some(GROUP)),
         (false, false) => ("by_group", items.min(1024), Some(items.min(1024))),
     };
     let mut parts = Vec::new();
-    for part in launches.chunks(if body.over == Over::Own { BUFFERS / 2 } else { AT_ONCE }) {
+    let at_once = match by {
+        "by_whole_group" => AT_ONCE_BY_GROUP,
+        _ if body.over == Over::Own => BUFFERS / 2,
+        _ => AT_ONCE,
+    };
+    for part in launches.chunks(at_once) {
         let (source, used) = by_hand(body, part, by, is_pocl);
         let mut args: Vec<Arg> = used.iter().map(|at| Arg::Memory(buffers[*at].raw())).collect();
         args.extend(part.iter().map(|launch| Arg::Number(launch.number.to_bits())));

@@ -238,7 +238,7 @@ impl Scenario {
                 results.add(driver, "page rank", n, interleave(roads.rank(&setting.queue)?, effort, n)?);
             }
             Self::Fused => {
-                for body in fused::BODIES.iter().filter(|body| body.is_measured(&setting.queue)) {
+                for body in fused::BODIES {
                     chains(&setting.queue, body, (driver, effort), results)?;
                 }
             }

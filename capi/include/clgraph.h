@@ -70,7 +70,7 @@ typedef enum clg_fuse {
     CLG_FUSE_OFF = 1,
     // Fused kernels are built when the graph is finalized. The report says what is not fused, and why.
     CLG_FUSE_NOW = 2,
-    // Fused kernels are built on a thread in the background when submissions have taken ten times as long as that takes, or as many
+    // Fused kernels are built on a thread in the background when submissions have taken twelve times as long as that takes, or as many
     // milliseconds as the environment variable CLGRAPH_FUSE_AFTER says. They are timed among the program's submissions, and stay
     // if they are faster.
     CLG_FUSE_AUTO = 3,

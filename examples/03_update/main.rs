@@ -3,7 +3,7 @@
 //! that. Both must agree to the last bit, and read as well as a network that the host trains alone.
 //!
 //! The launches of a step are small, and there are more than a thousand steps: so it pays to fuse them when the graph is finalized. An
-//! update changes arguments of the fused kernel. Without `fuse`, they are fused in the background when submissions have taken ten times
+//! update changes arguments of the fused kernel. Without `fuse`, they are fused in the background when submissions have taken twelve times
 //! as long as a build, which is later than the end of this training.
 //!
 //! `cargo run --release --example 03_update`

@@ -572,7 +572,7 @@ impl Graph {
     /// may use the same memory without an order. `separate_memory`: allocations of the graph share no bytes. `loops`: how loops
     /// run that a condition ends, "auto", "host-decided" (the host reads the condition before each turn) or "ahead" (several
     /// turns are enqueued before that, where they can be). `fuse`: whether small launches become one kernel that does what they
-    /// do, "off", "auto" (built in the background when submissions have taken ten times as long as that takes, and kept if it is
+    /// do, "off", "auto" (built in the background when submissions have taken twelve times as long as that takes, and kept if it is
     /// faster) or "now" (built here, which takes a second or more). The default is "auto", or "off" on drivers where last bits may differ.
     #[pyo3(signature = (*, updatable=false, profiling=false, path=None, result_slots=None, commands_per_buffer=None,
                         tuning_cache=None, autotune=true, allow_conflicts=false, separate_memory=false,

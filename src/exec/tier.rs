@@ -131,8 +131,9 @@ impl Waiting {
 /// How often the time until it is built again is doubled at most.
 const MOST_DOUBLED: u32 = 20;
 
-/// A build is worth its time when submissions have taken so many times as long.
-const WORTH: u64 = 10;
+/// A build is worth its time when submissions have taken so many times as long. With what its trial may cost ([`autotuner`](super::tune::autotuner)) that
+/// is a tenth of their time.
+const WORTH: u64 = 12;
 
 /// How long builds of this process take.
 static BUILDS: Builds = Builds(AtomicU64::new(0));

@@ -242,7 +242,8 @@ fn chains_of<'a>(ir: &Ir, (most, is_fixed): (Limits, bool), fit: impl Fn(NodeId)
             Kind::Order(waits)
         } else if let Some(fit) = fit(node) {
             let (program, range) = (fit.piece.program, fit.each_item.map(|of| of.range));
-            Kind::Fits(Group { program, order: fit.order(), range, waits }, fit)
+            let is_apart = fit.piece.waiting.as_ref().is_some_and(|waiting| waiting.is_apart);
+            Kind::Fits(Group { program, order: fit.order(), range, waits, is_apart }, fit)
         } else {
             Kind::Other
         }
@@ -271,6 +272,8 @@ struct Group {
     /// The number of the range, if they do not go in turn.
     range: Option<usize>,
     waits: u32,
+    /// Whether its work-items wait for each other, and a kernel for it has no others.
+    is_apart: bool,
 }
 
 impl Group {
@@ -279,6 +282,7 @@ impl Group {
         let same = |is_same: bool, why: WhyApart| if is_same { Ok(()) } else { Err(why) };
         same(self.waits == other.waits, WhyApart::Hosts)?;
         same((self.order, self.range) == (other.order, other.range), WhyApart::Ranges)?;
+        same(self.is_apart == other.is_apart, WhyApart::Forms)?;
         same(self.program == other.program, WhyApart::Programs)
     }
 }

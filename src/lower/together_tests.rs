@@ -38,7 +38,7 @@ fn work_groups_of_other_sizes_divide() {
     graph.keeps_order = true;
     let set = |graph: &mut Written, node: u32, group: Option<usize>, items: u64| {
         let piece = graph.pieces.get_mut(&NodeId(node)).unwrap();
-        piece.waiting = group.map(|group| Waiting { group, own_local: 64, most_local: 100 });
+        piece.waiting = group.map(|group| Waiting { group, own_local: 64, most_local: 100, is_apart: false });
         piece.items = items;
     };
     for (node, group) in nodes.iter().zip([None, Some(8), None, Some(8), Some(4), None]) {

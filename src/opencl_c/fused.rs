@@ -135,6 +135,8 @@ pub(crate) struct Dialect {
     /// Whether its compiler makes vectors of the work-items of a group. Memory that they touch is side by side to it only if nothing wraps when
     /// their ids are computed, and if they do as many turns of a loop.
     pub(crate) joins_items: bool,
+    /// Whether its compiler copies what follows a loop that may have no turn, if a barrier is inside.
+    pub(crate) copies_behind_loops: bool,
 }
 
 /// How many work-items run a kernel of [`Form::OneItem`]. All but the first return at once: PoCL 7.1 compiles some kernels wrongly

@@ -242,13 +242,27 @@ fn a_fused_kernel_calls_a_function_for_each_launch() {
         group: Some([2, 1, 1]),
         turns: false,
     };
-    let forms = [("one_item", Form::OneItem), ("one_group", Form::OneGroup), ("one_group_joined", Form::OneGroup)];
+    let groups = ["one_group", "one_group_joined", "one_group_whole"].map(|name| (name, Form::OneGroup));
+    let forms = [("one_item", Form::OneItem)].into_iter().chain(groups);
     for (name, form) in forms {
-        let dialect =
-            Dialect { form, part: None, size_beyond: 1, vectorizes: true, joins_items: name.ends_with("joined") };
+        let dialect = Dialect {
+            form,
+            part: None,
+            size_beyond: 1,
+            vectorizes: true,
+            joins_items: name.ends_with("joined"),
+            copies_behind_loops: name.ends_with("whole"),
+        };
         is_kept(name, &fused(&Unit::alone(text, &read(text)), dialect, std::slice::from_ref(&kernel), true));
     }
-    let scalar = Dialect { form: Form::OneItem, part: None, size_beyond: 0, vectorizes: false, joins_items: false };
+    let scalar = Dialect {
+        form: Form::OneItem,
+        part: None,
+        size_beyond: 0,
+        vectorizes: false,
+        joins_items: false,
+        copies_behind_loops: false,
+    };
     let all = fused(&Unit::alone(text, &read(text)), scalar, std::slice::from_ref(&kernel), true);
     let pragma = "\n#pragma clang loop vectorize(disable) interleave(disable)\n    for (uint clgraph_fuse_x";
     assert_eq!(all.matches(pragma).count(), 0, "{all}");
@@ -297,10 +311,24 @@ pub(super) fn repeating() -> (&'static str, FusedKernel) {
 #[test]
 fn launches_that_come_again_are_loops() {
     let (text, kernel) = repeating();
-    let one_item = Dialect { form: Form::OneItem, part: None, size_beyond: 1, vectorizes: false, joins_items: false };
+    let one_item = Dialect {
+        form: Form::OneItem,
+        part: None,
+        size_beyond: 1,
+        vectorizes: false,
+        joins_items: false,
+        copies_behind_loops: false,
+    };
     let one_group = Dialect { form: Form::OneGroup, vectorizes: true, ..one_item };
     let joined = Dialect { joins_items: true, ..one_group };
-    for (name, dialect) in [("loops_one_item", one_item), ("loops_one_group", one_group), ("loops_joined", joined)] {
+    let whole = Dialect { copies_behind_loops: true, ..one_group };
+    let all = [
+        ("loops_one_item", one_item),
+        ("loops_one_group", one_group),
+        ("loops_joined", joined),
+        ("loops_whole", whole),
+    ];
+    for (name, dialect) in all {
         is_kept(name, &fused(&Unit::alone(text, &read(text)), dialect, std::slice::from_ref(&kernel), true));
     }
 }
@@ -310,8 +338,13 @@ fn launches_that_come_again_are_loops() {
 fn own_words_cannot_be_macros() {
     let text = "kernel void f(global int *a) { a[get_global_id(0)] = 1; }";
     let range = [[FusedArg::Number(0); 3], [FusedArg::Number(1); 3], [FusedArg::Number(1); 3]];
-    let forms = [(Form::OneItem, false), (Form::OneGroup, false), (Form::OneGroup, true)];
-    for (form, joins_items) in forms {
+    let forms = [
+        (Form::OneItem, false, false),
+        (Form::OneGroup, false, false),
+        (Form::OneGroup, true, false),
+        (Form::OneGroup, false, true),
+    ];
+    for (form, joins_items, copies_behind_loops) in forms {
         let own = [launch(FILL, &[0, 1], 1, range), launch(COPY, &[0, 0, 1], 1, range)];
         let launches = [launch("f", &[0], 1, range), launch("f", &[0], 3, range)].into_iter().chain(own).collect();
         let params = vec![FusedParam::Memory, FusedParam::Value(ValueType::Plain("uint".to_owned()), 4)];
@@ -319,7 +352,7 @@ fn own_words_cannot_be_macros() {
         let lanes = FusedKernel { lane_ends: vec![1, 3], turns: false, ..turns.clone() };
         let all = fused(
             &Unit::alone(text, &read(text)),
-            Dialect { form, part: None, size_beyond: 1, vectorizes: true, joins_items },
+            Dialect { form, part: None, size_beyond: 1, vectorizes: true, joins_items, copies_behind_loops },
             &[turns, lanes],
             true,
         )
@@ -331,7 +364,7 @@ fn own_words_cannot_be_macros() {
             assert!(is_own || super::words::is_keyword(word), "{word}");
         }
         let (text, kernel) = repeating();
-        let dialect = Dialect { form, part: None, size_beyond: 1, vectorizes: false, joins_items };
+        let dialect = Dialect { form, part: None, size_beyond: 1, vectorizes: false, joins_items, copies_behind_loops };
         // The loop with tables is in a lane of its own, too.
         let mut lanes = FusedKernel { lane_ends: vec![kernel.launches.len()], ..kernel.clone() };
         lanes.launches.push(kernel.launches[0].clone());
@@ -373,7 +406,8 @@ fn work_groups_on_their_own_do_their_parts() {
     for (of, form, joins_items) in forms {
         for (shape, kernel) in [("line", &line), ("rows", &rows)] {
             let vectorizes = shape == "line" || joins_items;
-            let dialect = Dialect { form, part: Some(16), size_beyond: 1, vectorizes, joins_items };
+            let dialect =
+                Dialect { form, part: Some(16), size_beyond: 1, vectorizes, joins_items, copies_behind_loops: false };
             let all = fused(&Unit::alone(text, &read(text)), dialect, std::slice::from_ref(kernel), true);
             is_kept(&format!("parts_{of}_{shape}"), &all);
             let tokens = super::tokens::split(&all).unwrap();

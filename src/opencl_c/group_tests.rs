@@ -192,8 +192,17 @@ fn a_group_does_the_groups_of_a_launch_in_turn() {
     let mut launches = vec![launch("f", &[0, 1], 1), launch("g", &[0], 1), launch("f", &[0, 1], 2)];
     launches.extend(vec![launch("f", &[0, 1], 1); 4]);
     let params = vec![FusedParam::Memory, FusedParam::Local, FusedParam::Size];
-    let dialect = Dialect { form: Form::OneGroup, part: None, size_beyond: 1, vectorizes: true, joins_items: false };
+    let dialect = Dialect {
+        form: Form::OneGroup,
+        part: None,
+        size_beyond: 1,
+        vectorizes: true,
+        joins_items: false,
+        copies_behind_loops: false,
+    };
     let kernel = FusedKernel { params, launches, tabled: 0, lane_ends: Vec::new(), group: None, turns: false };
+    let whole = Dialect { copies_behind_loops: true, ..dialect };
+    is_kept("groups_whole", &fused(&Unit::alone(text, &source), whole, std::slice::from_ref(&kernel), true));
     let all = fused(&Unit::alone(text, &source), dialect, &[kernel], true);
     is_kept("groups", &all);
     let (_, own) = all.split_once("#define get_num_groups(d)").unwrap();

@@ -3,6 +3,7 @@
 mod atomics;
 mod calls;
 mod checks;
+mod counted;
 mod helpers;
 mod joining;
 mod kernel;
@@ -17,10 +18,12 @@ mod wraps;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+pub(crate) use counted::Loops;
 pub(crate) use joining::Joining;
 pub(crate) use kernel::{Helpers, KernelText, NotItem, ParamKind, ParamText};
 pub(crate) use local::LocalText;
 
+use self::counted::LOOPS;
 use self::helpers::{Functions, text_of};
 use self::later::Places;
 use self::threes::Threes;
@@ -139,7 +142,7 @@ impl Source {
                 effects.may_wait |= waits(word);
                 effects.may_wait |= LOCAL.contains(&word.as_str());
                 effects.may_see_groups |= effects.may_wait || divides(word);
-                effects.may_loop |= ["for", "while", "do", "goto"].contains(&word.as_str());
+                effects.may_loop |= LOOPS.contains(&word.as_str());
                 if seen.insert(word) {
                     open.push(word);
                 }

@@ -10,7 +10,14 @@ fn values_may_be_in_a_table_in_memory() {
     // All numbers and sizes; and without the first numbers.
     for (name, tabled, form) in [("table_one_item", 7, Form::OneItem), ("table_one_group", 4, Form::OneGroup)] {
         let kernel = FusedKernel { tabled, ..kernel.clone() };
-        let dialect = Dialect { form, part: None, size_beyond: 1, vectorizes: true, joins_items: false };
+        let dialect = Dialect {
+            form,
+            part: None,
+            size_beyond: 1,
+            vectorizes: true,
+            joins_items: false,
+            copies_behind_loops: false,
+        };
         is_kept(name, &fused(&Unit::alone(text, &read(text)), dialect, &[kernel], true));
     }
     let kernel = FusedKernel { tabled: 7, ..kernel.clone() };

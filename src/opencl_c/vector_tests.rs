@@ -1,6 +1,8 @@
-//! What is known of a kernel for compilers that make vectors of it: whether an index may wrap, and whether it computes little.
+//! What is known of a kernel for compilers that make vectors of it: whether an index may wrap, whether it computes little,
+//! and what loops it has.
 
 use super::fused_tests::read;
+use super::source::Loops;
 
 /// Z2: where some compilers vectorize wrongly, only what has no index that wraps is vectorized.
 #[test]
@@ -122,4 +124,57 @@ fn a_kernel_computes_little_or_more() {
     assert!(!is_light("float twice(float x) { return x + x; }", "a[i] = twice(x);"));
     assert!(!is_light("", "\n#if 1\na[i] = x;\n#endif\n"));
     assert!(!read("kernel void f() {}").is_light("g"));
+}
+
+#[test]
+fn loops_have_a_number_of_turns_or_others() {
+    let loops = |before: &str, body: &str| {
+        let params = "global float *a, global const float *b, float x, uint n";
+        read(&format!("{before}\nkernel void f({params}) {{ size_t i = get_global_id(0); {body} }}")).loops("f")
+    };
+    assert_eq!(loops("", "a[i] = b[i];"), Loops::None);
+    for counted in [
+        "for (int k = 0; k < 16; ++k) x += b[k];",
+        "for (const uint k = 0; k < 16; k++) { x += b[k]; }",
+        "for (unsigned int k = 32; k > 0; k /= 2) { for (uint l = 0x1; l <= 3u; l += 2) { x *= b[k]; } if (x > 1.0f) x = k; }",
+        "for (int k = 15; k >= 0; k--) for (int l = 1; l != 256; l <<= 1) if (k == l) x += b[k * l];",
+        "x = 1.0f; for (int k = 0; k < 4; k++) x *= 2.0f; for (int k = 0; k < 4; k++) x += 2.0f; a[i] = x;",
+    ] {
+        assert_eq!(loops("", counted), Loops::Counted, "{counted}");
+    }
+    for other in [
+        "for (int k = 0; k < n; ++k) x += b[k];",
+        "for (int k = n; k < 16; ++k) x += b[k];",
+        "for (int k = 0; k < 16; k += n) x += b[k];",
+        "for (int k = 0, l = 0; k < 16; ++k) x += b[k];",
+        "int k; for (k = 0; k < 16; ++k) x += b[k];",
+        "for (int k = 0; k < 16; ++k) { x += b[k]; if (x > 1.0f) break; }",
+        "for (int k = 0; k < 16; ++k) { if (x > 1.0f) continue; x += b[k]; }",
+        "if (i >= n) return; for (int k = 0; k < 16; ++k) x += b[k];",
+        "if (i < n) for (int k = 0; k < 16; ++k) x += b[k];",
+        "if (i < n) { for (int k = 0; k < 16; ++k) x += b[k]; }",
+        "if (i < n) x = 1.0f; else for (int k = 0; k < 16; ++k) x += b[k];",
+        "for (int k = 0; k < 16; ++k) if (x > 1.0f) { for (int l = 0; l < 16; ++l) x += b[k]; }",
+        "for (int k = 0; k < 16; ++k) { x += b[k]; k += 2; }",
+        "for (int k = 0; k < 16; ++k) { x += b[k]; k = n; }",
+        "for (int k = 0; k < 16; ++k) { x += b[k]; --k; }",
+        "for (int k = 0; k < 16; ++k) { int *l = &k; x += b[*l]; }",
+        "for (int k = 0; k < 16; ++k) { x += b[k]; k >>= 1; }",
+        "for (int k = 0; k < 16; ) { x += b[k]; }",
+        "for (;;) x += b[i];",
+        "while (x < 1.0f) x += b[i];",
+        "do x += b[i]; while (x < 1.0f);",
+        "for (int k = 0; k < 16; ++k) x += b[k]; do x += b[i]; while (x < 1.0f);",
+        "\n#if 1\nfor (int k = 0; k < 16; ++k) x += b[k];\n#endif\n",
+    ] {
+        assert_eq!(loops("", other), Loops::Others, "{other}");
+    }
+    let turns = "for (int k = 0; k < TURNS; ++k) x += b[k];";
+    assert_eq!(loops("#define TURNS 16", turns), Loops::Counted);
+    assert_eq!(loops("#define TURNS n", turns), Loops::Others);
+    let sum = "float sum(float x) { for (int k = 0; k < 3; k++) x += k; return x; }";
+    assert_eq!(loops(sum, "x = sum(x);"), Loops::Others);
+    assert_eq!(loops(sum, "for (int k = 0; k < 16; ++k) x += sum(x);"), Loops::Others);
+    let twice = "float twice(float x) { return x + x; }";
+    assert_eq!(loops(twice, "for (int k = 0; k < 16; ++k) x += twice(x);"), Loops::Counted);
 }

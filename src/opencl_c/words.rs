@@ -3,7 +3,7 @@
 use super::unreadable::Unreadable;
 
 /// Words that have to mean what they mean in OpenCL C, because kernels are declared or guarded by them.
-const KEYWORDS: [&str; 43] = [
+const KEYWORDS: [&str; 45] = [
     "kernel",
     "__kernel",
     "global",
@@ -18,6 +18,8 @@ const KEYWORDS: [&str; 43] = [
     "void",
     "if",
     "for",
+    "do",
+    "while",
     "return",
     "static",
     "inline",

@@ -19,7 +19,7 @@ use crate::error::{Error, ProgramError};
 use crate::files;
 use crate::opencl_c::fused::{FUSED, FusedKernel, Unit, Way, each_item, fused};
 use crate::opencl_c::options::Options;
-use crate::opencl_c::source::{KernelText, NotItem, ParamText};
+use crate::opencl_c::source::{KernelText, Loops, NotItem, ParamText};
 use crate::quirks;
 
 /// Why a launch is not fused.
@@ -33,8 +33,12 @@ pub(crate) enum NotFused {
     Function(String),
     /// The driver loses vectors of three components on their way to functions.
     Threes,
-    /// The driver's compiler takes too long with barriers in a fused kernel.
+    /// The driver's compiler gets some fused kernels with barriers wrong.
     Waits,
+    /// The driver's compiler gets some barriers under conditions wrong, as the turns of a loop are.
+    WaitsInTurns,
+    /// The driver does not say how much local memory a kernel has.
+    Local,
     /// The driver's compiler leaves out what work-items do before a loop.
     Loops,
     /// The driver's compiler does not survive functions with so many parameters.
@@ -57,8 +61,12 @@ impl fmt::Display for NotFused {
             ),
             Self::Threes => f.write_str(THREES),
             Self::Waits => f.write_str(
-                "its work-items wait for each other, or share local memory, which takes the driver's compiler minutes",
+                "its work-items wait for each other, or share local memory, and the driver's compiler gets some fused kernels with barriers wrong",
             ),
+            Self::WaitsInTurns => f.write_str(
+                "its work-items wait for each other, or share local memory, which the driver's compiler gets wrong under the condition of a loop",
+            ),
+            Self::Local => f.write_str("the driver does not say how much local memory its variables take, and crashes if it is too much"),
             Self::Loops => f.write_str(
                 "it has a loop, and the driver's compiler leaves out what some work-items do before it where each does its part of several launches",
             ),
@@ -138,6 +146,8 @@ pub(crate) struct Item<'a> {
     pub(crate) is_own: bool,
     /// Whether it computes little.
     pub(crate) is_light: bool,
+    /// What loops it has, with the functions that it reaches.
+    pub(crate) loops: Loops,
     /// Whether the compiler makes vectors of a loop over its work-items.
     pub(crate) vectorizes_in_loops: bool,
     /// Whether the kernel may touch memory by another type than that of the parameter.
@@ -180,7 +190,8 @@ impl Kernel {
         let (is_light, hides_types) = (of.source.is_light(self.name()), of.source.hides_types(self.name()));
         let vectorizes_in_loops =
             quirks::vectorizes_loops_rightly(device.caps()) || of.source.wraps_no_index(self.name());
-        Ok(Item { text, may_see_groups, is_group, is_own, is_light, vectorizes_in_loops, hides_types })
+        let loops = of.source.loops(self.name());
+        Ok(Item { text, may_see_groups, is_group, is_own, is_light, loops, vectorizes_in_loops, hides_types })
     }
 }
 

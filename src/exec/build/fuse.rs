@@ -33,7 +33,7 @@ use crate::lower::{self, Chain, Chains, EachItem, Need, Order, Piece, Pointer, U
 use crate::opencl_c::fused::{
     Callee, Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, LOCAL_ALIGNMENT, ValueType, Way,
 };
-use crate::opencl_c::source::ParamKind;
+use crate::opencl_c::source::{Loops as KernelLoops, ParamKind};
 use crate::quirks;
 use crate::report::fused::{FusedForm, FusedReport, NotFusedReport, WhyNotFused};
 
@@ -126,7 +126,7 @@ pub(in crate::exec) fn fuse(flat: Flat, how: How<'_>) -> FusedGraph {
         say(*node, cuts.beside(*node).map_or(WhyNotFused::Alone, |why| WhyNotFused::Apart { why }))
     });
     reports.not_fused.sort_by_key(|report| report.node);
-    let form = |chain: &Chain| match (chain.order, fusing.in_turn.form) {
+    let form = |chain: &Chain| match (chain.order, fusing.form(chain)) {
         (Order::EachItem, _) => FusedForm::EachItem,
         (Order::EachGroup, _) => FusedForm::EachGroup,
         (Order::InTurn, Form::OneItem) => FusedForm::OneItem,
@@ -262,6 +262,8 @@ struct Fusing<'a> {
     ranges: FxHashMap<Range, usize>,
     /// By number of such a range.
     promised: FxHashMap<usize, Promised>,
+    /// What loops the kernels of launches have.
+    loops: FxHashMap<NodeId, KernelLoops>,
     shares: &'a Shares,
     flows: Flows,
     /// The flows of bodies whose turns a kernel may do, with where the conditions of their loops are.
@@ -279,9 +281,22 @@ impl<'a> Fusing<'a> {
         let in_turn = InTurn::of(device.caps());
         let (ranges, flows) = (FxHashMap::default(), Flows::new(&tables.ir));
         let turning = if loops == Loops::Auto { turning(tables) } else { BTreeMap::new() };
-        let promised = FxHashMap::default();
-        let mut this =
-            Self { tables, device, kept, in_turn, pieces, programs, types, ranges, promised, shares, flows, turning };
+        let (promised, loops) = (FxHashMap::default(), FxHashMap::default());
+        let mut this = Self {
+            tables,
+            device,
+            kept,
+            in_turn,
+            pieces,
+            programs,
+            types,
+            ranges,
+            promised,
+            loops,
+            shares,
+            flows,
+            turning,
+        };
         let in_loops = in_loops(tables);
         let ir = &tables.ir;
         for node in ir.ids() {
@@ -351,13 +366,23 @@ impl<'a> Fusing<'a> {
             EachItem { range, uses, is_better: items > self.in_turn.most_better, in_groups: false }
         });
         let turns = self.turning.contains_key(&self.flows.of(node));
+        let refuse = |why: NotFused| WhyNotFused::Kernel { kernel: kernel.name().to_owned(), why: why.to_string() };
+        if turns && item.is_group && quirks::copies_behind_loops(self.device.caps()) {
+            return Err(refuse(NotFused::WaitsInTurns));
+        }
+        self.loops.insert(node, item.loops);
         // A fused kernel leaves room before each local variable.
         let beside = item.text.locals().len() * LOCAL_ALIGNMENT;
-        let own_local = kernel.facts(self.device).map_or(usize::MAX, |facts| facts.local_memory as usize + beside);
+        let own_local = kernel.facts(self.device).map_or(usize::MAX, |facts| facts.local_memory as usize);
+        if beside > 0 && own_local == 0 {
+            return Err(refuse(NotFused::Local));
+        }
+        let own_local = own_local.saturating_add(beside);
         let waiting = grid.local.filter(|_| item.is_group).map(|local| Waiting {
             group: local.iter().product(),
             own_local,
             most_local: (self.device.caps().local_memory as usize).saturating_sub(TABLES),
+            is_apart: self.in_turn.form == Form::OneItem,
         });
         Ok(Piece {
             program: group,
@@ -402,25 +427,28 @@ impl<'a> Fusing<'a> {
     ) -> Vec<Option<FusedChain>> {
         let mut built: Vec<Option<FusedChain>> = chains.chains.iter().map(|_| None).collect();
         let caps = self.device.caps();
-        let in_turn = |part| {
+        let in_turn = |form, part| {
             Way::InTurn(Dialect {
-                form: self.in_turn.form,
+                form,
                 part,
                 size_beyond: quirks::size_of_a_fourth_dimension(caps),
                 vectorizes: quirks::vectorizes_loops_rightly(caps),
                 joins_items: quirks::makes_vectors_of_items(caps),
+                copies_behind_loops: quirks::copies_behind_loops(caps),
             })
         };
+        let form = self.in_turn.form;
         let ways = [
-            (Order::InTurn, in_turn(None)),
-            (Order::EachGroup, in_turn(self.in_turn.part)),
-            (Order::EachItem, Way::EachItem { in_range: false }),
+            (Order::InTurn, Form::OneItem, in_turn(Form::OneItem, None)),
+            (Order::InTurn, Form::OneGroup, in_turn(Form::OneGroup, None)),
+            (Order::EachGroup, form, in_turn(form, self.in_turn.part)),
+            (Order::EachItem, form, Way::EachItem { in_range: false }),
         ];
-        let in_each = |group| ways.map(|(order, way)| (group, order, way));
-        for (group, order, way) in self.programs.groups().into_iter().flat_map(in_each) {
+        let in_each = |group| ways.map(|(order, form, way)| (group, (order, form), way));
+        for (group, form, way) in self.programs.groups().into_iter().flat_map(in_each) {
             let is_of = |at: &usize| {
                 let chain = &chains.chains[*at];
-                chain.order == order && self.pieces[&chain.launches[0]].program == group
+                (chain.order, self.form(chain)) == form && self.pieces[&chain.launches[0]].program == group
             };
             let of: Vec<usize> = (0..chains.chains.len()).filter(is_of).collect();
             if of.is_empty() {
@@ -535,9 +563,11 @@ impl<'a> Fusing<'a> {
         FusedKernel { params, tabled: chain.tabled, launches, lane_ends, group, turns }
     }
 
-    /// Returns where the lanes of a chain end that run side by side. The lanes of a loop's body would have to wait for each other.
+    /// Returns where the lanes of a chain end that run side by side. The lanes of a loop's body would have to wait for each other, and a lane is
+    /// under a condition, where some compilers do not take a barrier.
     fn lane_ends(&self, chain: &Chain) -> Vec<usize> {
-        if self.turning.contains_key(&chain.flow()) { Vec::new() } else { chain.lane_ends.clone() }
+        let is_apart = quirks::copies_behind_loops(self.device.caps()) && self.form(chain) == Form::OneGroup;
+        if is_apart || self.turning.contains_key(&chain.flow()) { Vec::new() } else { chain.lane_ends.clone() }
     }
 
     fn lanes(&self, chain: &Chain) -> usize {

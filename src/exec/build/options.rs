@@ -179,9 +179,9 @@ impl Finalize {
         self
     }
 
-    /// With [`Fuse::Auto`]: sets how long submissions run, all together, before fused kernels are built. Without this call it is ten
-    /// times as long as the last build in the process took, or half of a longer one before. Before the first one it is twenty times as
-    /// long as the longest build of a program in the process took, and 5 s at least. The environment variable `CLGRAPH_FUSE_AFTER`
+    /// With [`Fuse::Auto`]: sets how long submissions run, all together, before fused kernels are built. Without this call it is twelve
+    /// times as long as the last build in the process took, or half of a longer one before. Before the first one it is 24 times as
+    /// long as the longest build of a program in the process took, and 6 s at least. The environment variable `CLGRAPH_FUSE_AFTER`
     /// counts, in milliseconds, only if the program does not call this.
     pub const fn fuse_after(mut self, submissions: Duration) -> Self {
         self.fuse_after = Some(submissions);
@@ -249,7 +249,7 @@ pub(in crate::exec) fn asked_loops(option: Loops) -> Result<Loops, SetupError> {
 ///
 /// A launch of few work-items costs a driver many times what its work costs: fused, a thousand of them take a few hundredths of the
 /// time. What is not fused, and why, is in the report ([`Report::not_fused`](crate::Report::not_fused)): kernels without source or
-/// whose source clgraph cannot read, with atomic functions or `printf`, on PoCL with barriers or local memory; images and samplers as
+/// whose source clgraph cannot read, with atomic functions or `printf`, on some drivers with barriers or local memory; images and samplers as
 /// arguments; large launches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
@@ -257,7 +257,7 @@ pub(in crate::exec) fn asked_loops(option: Loops) -> Result<Loops, SetupError> {
 pub enum Fuse {
     /// Each launch is a launch.
     Off,
-    /// The executable starts with launches. When its submissions have taken ten times as long as a build takes
+    /// The executable starts with launches. When its submissions have taken twelve times as long as a build takes
     /// ([`Finalize::fuse_after`]), the fused kernels are built on a thread in the background, and timed among the next submissions. They stay if they are faster. Nothing waits
     /// for that, except the end of the process, because drivers crash otherwise. It needs the automatic path ([`Path::Auto`], with
     /// [`autotune`](Finalize::autotune)); other executables, and those that [profile](Finalize::profiling), stay as they are.

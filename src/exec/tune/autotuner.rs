@@ -55,6 +55,9 @@ const FIRST_LOOK: u32 = 4;
 /// (rounds, factor): after so many counted rounds, a fused form is left out if its best time is longer than the usual time of the
 /// fastest by this factor. Nothing is known of it before, and one that does not fit may take a hundred times as long.
 const HOPELESS: (usize, f64) = (2, 3.0);
+/// A fused form that is slower may cost the program this share of the time of its submissions, which take so many nanoseconds at least: as long as
+/// submissions take before one is built.
+const MOST_LOST: (f64, f64) = (1.0 / 60.0, 6e9);
 
 /// How long a submission took, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -450,8 +453,12 @@ impl Autotuner {
         let times = if usual < SHORT.0 { SHORT.1 } else { 1 };
         let slower = LEFT_OUT.iter().rev().find(|(rounds, _)| *round > *rounds * times);
         let hopeless = (*round > HOPELESS.0).then_some(HOPELESS.1);
+        let most_lost = (self.spent as f64).max(MOST_LOST.1) * MOST_LOST.0;
         left.retain(|strategy| {
             let tried = &self.strategies[*strategy];
+            if *strategy != fastest && tried.strategy.fused && tried.lost(usual) > most_lost {
+                return false;
+            }
             let slower = slower.map(|(_, slower)| *slower).or(hopeless.filter(|_| tried.strategy.fused));
             *strategy == fastest || slower.is_none_or(|slower| tried.best().is_some_and(|best| best <= usual * slower))
         });
@@ -551,6 +558,11 @@ impl Tried {
 
     fn total(&self) -> Option<f64> {
         self.median(|times| times.total).map(|total| total as f64)
+    }
+
+    /// Returns how much longer the counted rounds took than they usually do otherwise.
+    fn lost(&self, usual: f64) -> f64 {
+        self.times.iter().map(|(_, times)| times.total as f64 - usual).sum()
     }
 
     fn best(&self) -> Option<f64> {

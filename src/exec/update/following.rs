@@ -477,6 +477,10 @@ fn change(
             Order::EachItem => is_own,
             Order::EachGroup => is_own && sizes.is_some() && fuse::fits_in_parts(grid),
         };
+        let items = grid.global.iter().product::<usize>() as u64;
+        if items < laid.least_items {
+            return Err(unfit("its range to fewer work-items than the work-group of its fused kernel has"));
+        }
         if !keeps_its_form {
             return Err(unfit("its range or promise to what its fused kernel cannot do"));
         }

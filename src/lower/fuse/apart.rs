@@ -32,6 +32,8 @@ pub enum WhyApart {
     Many,
     /// A kernel of all would be too long for the driver's compiler: it calls a function for each launch that is no turn of a loop.
     Calls,
+    /// The work-items of one wait for each other in work-groups, and one work-item does all work-items of the other.
+    Forms,
     /// Their work-items wait for each other in work-groups of different sizes.
     WorkGroups,
     /// The device has not so much local memory.
@@ -56,6 +58,7 @@ impl fmt::Display for WhyApart {
             Self::Arguments => "together they have too many bytes of arguments",
             Self::Many => "there are too many launches for work-items that do their parts on their own",
             Self::Calls => "one kernel would be too long for the driver's compiler: it would have a call for each of too many launches",
+            Self::Forms => "the work-items of one wait for each other in work-groups, and one work-item does all of the other",
             Self::WorkGroups => "their work-items wait for each other in work-groups of different sizes",
             Self::Local => "together they need too much local memory",
             Self::Rounds => {

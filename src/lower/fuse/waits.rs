@@ -15,6 +15,8 @@ pub(crate) struct Waiting {
     pub(crate) own_local: usize,
     /// The most bytes of local memory of a chain.
     pub(crate) most_local: usize,
+    /// Whether launches that do not wait are not in a kernel with it: they are faster in another one.
+    pub(crate) is_apart: bool,
 }
 
 /// How many times the work-items of its work-group a launch may have beside launches whose work-items wait for each other: one

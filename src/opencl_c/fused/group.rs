@@ -98,7 +98,7 @@ pub(super) fn args<'a>(callee: &'a Callee, locals: &'a [LocalText]) -> impl Iter
 }
 
 /// Writes the body of the function that runs all work-groups of a launch. `names` are the arguments of its work-items.
-pub(super) fn write_run(all: &mut String, callee: &Callee, names: &str, is_line: bool) {
+pub(super) fn write_run(all: &mut String, callee: &Callee, names: &str, dialect: Dialect, is_line: bool) {
     // Written as a number, it decides what is computed for ids.
     let range = if is_line { RANGE_NAMES.replacen("clgraph_fuse_dims", "1", 1) } else { RANGE_NAMES.to_owned() };
     let (groups, ids) = if is_line {
@@ -122,11 +122,15 @@ pub(super) fn write_run(all: &mut String, callee: &Callee, names: &str, is_line:
         all.push_str("    const uint clgraph_fuse_w = clgraph_fuse_n0 / clgraph_fuse_l0;\n");
         all.push_str("    const uint clgraph_fuse_h = clgraph_fuse_n1 / clgraph_fuse_l1;\n");
     }
+    // A launch has a work-group at least.
+    let (begin, end) = match dialect.copies_behind_loops {
+        true => ("uint clgraph_fuse_g = 0;\n    do".to_owned(), format!(" while (++clgraph_fuse_g < {groups});")),
+        false => (format!("for (uint clgraph_fuse_g = 0; clgraph_fuse_g < {groups}; ++clgraph_fuse_g)"), String::new()),
+    };
     let _ = writeln!(
         all,
-        "    for (uint clgraph_fuse_g = 0; clgraph_fuse_g < {groups}; ++clgraph_fuse_g) {{\n        \
-         clgraph_fuse_item_{callee}({names}{ids}, {range});\n        \
-         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);\n    }}\n}}"
+        "    {begin} {{\n        clgraph_fuse_item_{callee}({names}{ids}, {range});\n        \
+         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);\n    }}{end}\n}}"
     );
 }
 

@@ -171,7 +171,14 @@ fn functions_that_ask_for_ids_are_written_again_before_kernels() {
         group: None,
         turns: false,
     };
-    let dialect = Dialect { form: Form::OneItem, part: None, size_beyond: 1, vectorizes: true, joins_items: false };
+    let dialect = Dialect {
+        form: Form::OneItem,
+        part: None,
+        size_beyond: 1,
+        vectorizes: true,
+        joins_items: false,
+        copies_behind_loops: false,
+    };
     let all = fused(&Unit::alone(text, &source), dialect, std::slice::from_ref(&kernel), true);
     is_kept("helpers", &all);
     // Work-items on their own ask the driver.

@@ -22,7 +22,7 @@ pub(super) fn write_run(
     let part = if dialect.part.is_some() { parts::PART } else { "" };
     let _ = writeln!(all, "{attribute}void {}({params}{RANGE}{part}) {{", run.name(callee, is_line));
     if function.is_group {
-        return group::write_run(all, callee, &names, is_line);
+        return group::write_run(all, callee, &names, dialect, is_line);
     }
     let body = match (dialect.form, is_line) {
         (Form::OneGroup, _) if dialect.part.is_some() => return parts::write_by_group(all, callee, &names, is_line),
@@ -38,6 +38,7 @@ pub(super) fn write_run(
              for (uint clgraph_fuse_x = clgraph_fuse_o0; clgraph_fuse_x < clgraph_fuse_o0 + clgraph_fuse_n0; ++clgraph_fuse_x)\n        \
              CALL(clgraph_fuse_x, clgraph_fuse_y, clgraph_fuse_z)"
         }
+        (Form::OneGroup, _) if dialect.copies_behind_loops => return write_whole(all, callee, &names, is_line),
         (Form::OneGroup, _) if dialect.joins_items => return write_joined(all, callee, &names, is_line),
         (Form::OneGroup, true) => {
             "for (uint clgraph_fuse_v = (uint)get_local_id(0); clgraph_fuse_v < clgraph_fuse_n0; \
@@ -136,4 +137,37 @@ fn write_joined(all: &mut String, callee: &Callee, names: &str, is_line: bool) {
 }}"
         )
     };
+}
+
+/// Writes the body of the function for a compiler that puts the loop over the work-items of a group between barriers, and copies what follows a
+/// loop that may have no turn. A launch has as many work-items as the group, or more, so the loop has a turn. Those that do not fill a turn come
+/// behind it.
+fn write_whole(all: &mut String, callee: &Callee, names: &str, is_line: bool) {
+    let at = "(clgraph_fuse_i + clgraph_fuse_v)";
+    let (items, ids) = match is_line {
+        true => ("clgraph_fuse_n0", format!("clgraph_fuse_o0 + {at}, 0, 0")),
+        false => (
+            "clgraph_fuse_n0 * clgraph_fuse_n1 * clgraph_fuse_n2",
+            format!(
+                "clgraph_fuse_o0 + {at} % clgraph_fuse_n0, clgraph_fuse_o1 + {at} / clgraph_fuse_n0 % clgraph_fuse_n1, \
+                 clgraph_fuse_o2 + {at} / (clgraph_fuse_n0 * clgraph_fuse_n1)"
+            ),
+        ),
+    };
+    let call = format!("clgraph_fuse_item_{callee}({names}{ids}, {RANGE_NAMES});");
+    // Writing to a string never fails.
+    let _ = writeln!(
+        all,
+        "    const uint clgraph_fuse_items = {items}, clgraph_fuse_group = (uint)get_local_size(0);
+    const uint clgraph_fuse_v = (uint)get_local_id(0);
+    uint clgraph_fuse_i = 0;
+    do {{
+        {call}
+        barrier(CLK_GLOBAL_MEM_FENCE);
+        clgraph_fuse_i += clgraph_fuse_group;
+    }} while (clgraph_fuse_i + clgraph_fuse_group <= clgraph_fuse_items);
+    if (clgraph_fuse_i + clgraph_fuse_v < clgraph_fuse_items)
+        {call}
+}}"
+    );
 }

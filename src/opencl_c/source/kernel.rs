@@ -34,6 +34,8 @@ pub(crate) struct KernelText {
     pub(super) takes_ids_as_indices: bool,
     /// Whether the body has little to compute.
     pub(super) is_light: bool,
+    /// Whether all loops of the body have a number of turns that the text says, for all work-items.
+    pub(super) counts_turns: bool,
     /// Its local variables, or why they are not known.
     locals: Result<Vec<LocalText>, NotItem>,
     /// Atomic functions that its body calls on local memory, if no effect of them depends on the order of work-items.
@@ -365,7 +367,7 @@ impl<'a> Reader<'a> {
         let takes_low_bits = self.takes_low_bits(body) || self.takes_low_bits(inside);
         let kinds = names.iter().map(String::as_str).zip(each.iter().map(|param| param.kind));
         let takes_ids_as_indices = self.takes_ids_as_indices(body, kinds);
-        let is_light = self.is_light(body);
+        let (is_light, counts_turns) = (self.is_light(body), self.counts_turns(body));
         let (attributes, uses, body) = (attributes.join(" "), self.uses(inside, body), place);
         Ok(KernelText {
             attributes,
@@ -377,6 +379,7 @@ impl<'a> Reader<'a> {
             takes_low_bits,
             takes_ids_as_indices,
             is_light,
+            counts_turns,
             locals,
             atomics,
             moves,

@@ -132,7 +132,7 @@ impl Reader<'_> {
     }
 
     /// Whether a word is a macro that is a number.
-    fn is_number(&self, word: &str) -> bool {
+    pub(super) fn is_number(&self, word: &str) -> bool {
         self.macros.contains_key(word) && self.macro_has_only(word, |_| false)
     }
 

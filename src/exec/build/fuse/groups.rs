@@ -1,19 +1,27 @@
 //! Work-groups: how fused kernels are launched, and which launches each work-group does for its part of the work-items.
 
 use super::attempt::MOST_EACH_ITEM_OF_CPUS;
-use super::{Fusing, Table, memory_of};
+use super::{Fusing, KernelLoops, Table, memory_of};
 use crate::cl::memory::region::AsRegion;
 use crate::cl::objects::buffer::Buffer;
 use crate::cl::objects::fused::Item;
 use crate::cl::objects::kernel::Kernel;
 use crate::command::{Command, Grid, Location};
 use crate::graph::FusedChain;
+use crate::ir::NodeId;
 use crate::lower::{Chain, Order};
 use crate::opencl_c::fused::{Form, ONE_ITEM, TURNS_WORDS};
 use crate::quirks;
 
 /// The most work-items of launches that work-groups do part by part: their numbers have 31 bits.
 const MOST_ITEMS: u64 = i32::MAX as u64;
+
+/// The most work-items of a group that wait for each other between the launches of a chain and not in them, and the fewest that are worth it.
+const MOST_IN_GROUP: usize = 64;
+const LEAST_IN_GROUP: usize = 16;
+
+/// Of so many launches, one whose loops have a number of turns makes a work-group faster than a work-item, where that depends on it.
+const COUNTED_OF: usize = 4;
 
 /// The most parts of launches that take as long in turn: with four of 512 work-items, 64 launches of `exp` take 0.7 to 1.0 of that on two cores,
 /// and with eight 0.4 to 0.7. Where launches in turn may have fewer work-items, that decides.
@@ -95,6 +103,45 @@ impl Fusing<'_> {
         chain.launches.iter().find_map(|node| self.pieces[node].waiting.as_ref()).map(|waiting| waiting.group)
     }
 
+    /// Returns how the launches of a chain run that go in turn.
+    pub(super) fn form(&self, chain: &Chain) -> Form {
+        let is_group = chain.order == Order::InTurn
+            && self.in_turn.form == Form::OneItem
+            && (self.group_of(chain).is_some() || self.whole_group(chain).is_some());
+        if is_group { Form::OneGroup } else { self.in_turn.form }
+    }
+
+    /// If a work-group does launches in turn that a work-item could do, because their loops let it: returns how many work-items it has. No launch has
+    /// fewer.
+    pub(super) fn whole_group(&self, chain: &Chain) -> Option<usize> {
+        let is_of_one = self.in_turn.form == Form::OneItem && chain.order == Order::InTurn;
+        if !is_of_one || !chain.lane_ends.is_empty() || self.turning.contains_key(&chain.flow()) {
+            return None;
+        }
+        let loops = |node: &NodeId| self.loops.get(node).copied().unwrap_or(KernelLoops::None);
+        let counted = chain.launches.iter().filter(|node| loops(node) == KernelLoops::Counted).count();
+        let others = chain.launches.iter().any(|node| loops(node) == KernelLoops::Others);
+        if others || counted * COUNTED_OF < chain.launches.len() || self.group_of(chain).is_some() {
+            return None;
+        }
+        let least = chain.launches.iter().map(|node| self.pieces[node].items).min()?;
+        let items = 1 << least.checked_ilog2()?.min(MOST_IN_GROUP.ilog2());
+        (items >= LEAST_IN_GROUP).then_some(items)
+    }
+
+    /// Returns about how many calls the kernel of a chain has at most.
+    pub(super) fn most_calls(&self, chain: &Chain) -> usize {
+        let caps = self.device.caps();
+        let others = || chain.launches.iter().any(|node| self.loops.get(node) == Some(&KernelLoops::Others));
+        match quirks::MOST_CALLS_WITH_BARRIERS {
+            _ if self.form(chain) == Form::OneItem || !quirks::copies_behind_loops(caps) => {
+                quirks::most_calls_in_fused_kernels(caps)
+            }
+            (_, most) if others() => most,
+            (most, _) => most,
+        }
+    }
+
     /// Returns the most work-items of a work-group that does launches in turn.
     fn most_in_group(&self) -> usize {
         let caps = self.device.caps();
@@ -107,9 +154,9 @@ impl Fusing<'_> {
             let Command::Kernel { grid, .. } = self.tables.ir.command(chain.launches[0]) else { return None };
             return grid.local;
         }
-        let items = match self.in_turn.form {
+        let items = match self.form(chain) {
             Form::OneItem => ONE_ITEM,
-            Form::OneGroup => self.group_of(chain).unwrap_or_else(|| {
+            Form::OneGroup => self.group_of(chain).or_else(|| self.whole_group(chain)).unwrap_or_else(|| {
                 let all = chain.launches.iter().filter_map(|node| self.described(*node));
                 let items = all.map(|(.., [_, global, _])| global.iter().product::<usize>());
                 items.max().unwrap_or(1).next_power_of_two().min(self.most_in_group())

@@ -42,6 +42,8 @@ pub(in crate::exec) struct LaidChain {
     pub(in crate::exec) order: Order,
     /// Whether the kernel does the turns of the loop whose body the chain is.
     pub(in crate::exec) turns: bool,
+    /// The fewest work-items that a launch may have.
+    pub(in crate::exec) least_items: u64,
     /// Whether other memory could divide it: a compiler may take some for constant, or launches touch memory by several types.
     pub(in crate::exec) depends_on_memory: bool,
     pub(in crate::exec) launches: Vec<LaidLaunch>,
@@ -105,7 +107,8 @@ impl Fusing<'_> {
         let depends_on_memory = pointers.any(depends);
         let (order, turns) = (chain.order, self.turning.contains_key(&chain.flow()));
         let table = self.table(chain);
-        LaidChain { node: new, args, order, turns, depends_on_memory, launches, sharers, table }
+        let least_items = self.whole_group(chain).map_or(0, |items| items as u64);
+        LaidChain { node: new, args, order, turns, least_items, depends_on_memory, launches, sharers, table }
     }
 
     fn laid_launch(&self, node: NodeId, FusedLaunch { args, range, .. }: FusedLaunch) -> LaidLaunch {

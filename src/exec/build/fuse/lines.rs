@@ -6,19 +6,18 @@ use super::Fusing;
 use crate::ir::NodeId;
 use crate::lower::{Chain, Chains, Order};
 use crate::opencl_c::fused::{FusedKernel, calls};
-use crate::quirks;
 
 impl Fusing<'_> {
     /// Notes before which launches chains are cut. Returns whether there are any. A part may have other loops than the whole chain, and more
     /// calls for it.
     pub(super) fn cut_long(&mut self, chains: &Chains) -> bool {
-        let most = quirks::most_calls_in_fused_kernels(self.device.caps());
         // The body of a loop whose turns a kernel does stays whole: in parts, the host would decide its turns.
         let may_be_long = |chain: &&Chain| {
-            chain.order != Order::EachItem && chain.launches.len() > most && !self.turning.contains_key(&chain.flow())
+            let is_long = chain.order != Order::EachItem && chain.launches.len() > self.most_calls(chain);
+            is_long && !self.turning.contains_key(&chain.flow())
         };
         let long = chains.chains.iter().filter(may_be_long);
-        let begins: FxHashSet<NodeId> = long.flat_map(|chain| self.parts_of_long(chains, chain, most)).collect();
+        let begins: FxHashSet<NodeId> = long.flat_map(|chain| self.parts_of_long(chains, chain)).collect();
         for node in &begins {
             self.pieces.entry(*node).and_modify(|piece| piece.begins = true);
         }
@@ -26,11 +25,11 @@ impl Fusing<'_> {
     }
 
     /// Returns the launches with which the second part of a chain, and each later one, begins.
-    fn parts_of_long(&self, chains: &Chains, chain: &Chain, most: usize) -> Vec<NodeId> {
+    fn parts_of_long(&self, chains: &Chains, chain: &Chain) -> Vec<NodeId> {
         let units = self.programs.of_all(chain.launches.iter().copied());
         let kernel = self.kernel(chain, &units);
         let in_order = chains.in_order(chain);
-        parts(&kernel, most).into_iter().filter_map(|at| in_order.get(at).copied()).collect()
+        parts(&kernel, self.most_calls(chain)).into_iter().filter_map(|at| in_order.get(at).copied()).collect()
     }
 }
 
