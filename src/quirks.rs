@@ -339,10 +339,17 @@ pub(crate) const MOST_CALLS_WITH_BARRIERS: (usize, usize) = (16, 4);
 /// Returns what the work-items of a group must be a multiple of that wait for each other in a fused kernel; None if they cannot.
 pub(crate) fn waiting_items_in_fused_kernels(caps: &Caps) -> Option<usize> {
     match driver(caps) {
-        Driver::Pocl if caps.driver_version.starts_with("7.") => None,
+        Driver::Pocl if ["3.", "6."].iter().any(|version| caps.driver_version.starts_with(version)) => Some(1),
+        Driver::Pocl => None,
         Driver::IntelCpu => Some(16),
-        Driver::Pocl | Driver::Other => Some(1),
+        Driver::Other => Some(1),
     }
+}
+
+/// PoCL on a CPU (3.1 to 7.1) ends the process where a kernel has more bytes of local variables than the device has, and 6.0 says of all kernels
+/// that they have none.
+pub(crate) fn crashes_without_local_memory(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl
 }
 
 /// NVIDIA (580, on an H200): a kernel is said to take 256 work-items in a work-group (CL_KERNEL_WORK_GROUP_SIZE), and takes as many as its source

@@ -299,6 +299,22 @@ fn what_is_not_fused_says_why() {
         [WhyNotFused::Kernel { kernel: "f".to_owned(), why: "the driver has no source of the program".to_owned() }];
     let why_binary = why(&of_binary);
     assert!(why_binary.iter().filter(|why| said.contains(why)).count() == 2, "{why_binary:?}");
+    // One from SPIR-V, where the device takes it.
+    // SAFETY: a valid module.
+    let module = unsafe { Program::from_il(&bench.queue, include_bytes!("../kernels-cl/specialize.spv")) };
+    assert_eq!(module.is_ok(), !bench.queue.device().caps().il_versions.is_empty());
+    if let Ok(module) = module {
+        let step_up = module.kernel("step_up").unwrap();
+        let of_module = graph(&|graph| {
+            for _ in 0..2 {
+                // SAFETY: as above.
+                unsafe { graph.kernel(&step_up).read_write(&data).range(64).add() }.unwrap();
+            }
+        });
+        let said = why(&of_module);
+        let is_said = |why: &WhyNotFused| matches!(why, WhyNotFused::Kernel { kernel, why } if kernel == "step_up" && why.contains("no source"));
+        assert!(said.len() == 2 && said.iter().all(is_said), "{said:?}");
+    }
     let before = bench.content(&data);
     let run = of_binary.finalize(Finalize::new().fuse(Fuse::Now)).unwrap().submit(&bench.queue).unwrap();
     run.wait_for(LONG).unwrap();

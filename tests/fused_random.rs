@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::process::Command;
 use std::time::Duration;
 
-use clgraph::{Buffer, Finalize, Fuse, Graph, Kernel, Path, Program, ProgramBuilder};
+use clgraph::{Buffer, Finalize, Fuse, FusedForm, Graph, Kernel, Path, Program, ProgramBuilder};
 use common::Bench;
 use fastrand::Rng;
 
@@ -319,6 +319,9 @@ fn kernel(
     let wide =
         (bodies != Bodies::Light && rng.u8(..4) == 0).then(|| WIDE[rng.usize(if threes { 0 } else { 3 }..WIDE.len())]);
     let shape = Shape { writes_floats: rng.bool(), reads_floats: rng.bool(), sees_groups, reads_own, wide };
+    // So each launch reads what the one before it has written, and they are one chain.
+    let is_counted = bodies == Bodies::Counted;
+    let shape = if is_counted { Shape { writes_floats: true, reads_floats: true, ..shape } } else { shape };
     let name = |is_float| if is_float { "float" } else { "uint" };
     let (to, from) = (name(shape.writes_floats), name(shape.reads_floats));
     let mut ids = vec![
@@ -486,14 +489,14 @@ impl Field {
         unsafe { node.add() }.unwrap();
     }
 
-    /// Runs launches. Returns what memory has then, and how many were fused.
+    /// Runs launches. Returns what memory has then, and how many were fused, and by work-groups.
     fn run(
         &self,
         launches: &[Launch],
         (path, fuse): (Path, Fuse),
         kernels: &[Kernel],
         shapes: &[Shape],
-    ) -> (Vec<Vec<u32>>, usize) {
+    ) -> (Vec<Vec<u32>>, [usize; 2]) {
         let graph = self.bench.graph();
         launches.iter().for_each(|launch| self.add(&graph, launch, kernels, shapes));
         let executable = graph.finalize(Finalize::new().path(path).fuse(fuse)).unwrap();
@@ -501,7 +504,11 @@ impl Field {
         for _ in 0..2 {
             executable.submit(&self.bench.queue).unwrap().wait_for(LONG).unwrap();
         }
-        (self.bits(), executable.report().fused.iter().map(|of| of.nodes.len()).sum())
+        let report = executable.report();
+        let groups = report.fused.iter().filter(|of| of.form == FusedForm::OneGroup);
+        let [all, by_group] = [report.fused.iter().collect::<Vec<_>>(), groups.collect()]
+            .map(|of| of.iter().map(|of| of.nodes.len()).sum());
+        (self.bits(), [all, by_group])
     }
 }
 
@@ -661,7 +668,7 @@ fn random(own: bool, test: &str) -> (usize, usize) {
     };
     println!("CLGRAPH_TEST_SEED={seed}");
     let (field, mut rng) = (Field::new(if own { LONG_LEN } else { LEN }), Rng::with_seed(seed));
-    let (mut launches, mut fused, mut excused) = (0, 0, 0);
+    let (mut launches, mut fused, mut by_group, mut excused) = (0, 0, 0, 0);
     let caps = field.bench.queue.device().caps();
     let (is_rusticl, is_intel) = (caps.platform == "rusticl", caps.platform.starts_with("Intel"));
     let is_pocl7 = caps.platform == "Portable Computing Language" && caps.driver_version.starts_with("7.");
@@ -669,7 +676,7 @@ fn random(own: bool, test: &str) -> (usize, usize) {
         let std = if caps.version.major >= 3 { "-cl-std=CL3.0" } else { "-cl-std=CL2.0" };
         let bodies = match own {
             true => [Bodies::Any, Bodies::Any, Bodies::Plain, Bodies::Light, Bodies::Ids][rng.usize(..5)],
-            false => [Bodies::Any, Bodies::Any, Bodies::Counted][rng.usize(..3)],
+            false => [Bodies::Any, Bodies::Any, Bodies::Counted, Bodies::Counted][number % 4],
         };
         // The kernels of some programs have the same names, and their macros and functions other meanings.
         let programs: Vec<(String, Vec<Shape>)> =
@@ -702,6 +709,16 @@ fn random(own: bool, test: &str) -> (usize, usize) {
                 list.extend(Launch::turns(&mut rng, &shapes));
             }
         }
+        if bodies == Bodies::Counted {
+            for (at, launch) in list.iter_mut().enumerate() {
+                (launch.to, launch.from) = ((at + 1) % BUFFERS, at % BUFFERS);
+                // Most have as many work-items as a group needs.
+                if rng.u8(..20) > 0 && launch.size.0 * launch.size.1 < 16 {
+                    (launch.size, launch.group) = ((16 + launch.size.0, 1), None);
+                    launch.group = shapes[launch.kernel].sees_groups.then_some((launch.size.0, 1));
+                }
+            }
+        }
         let path = [Path::Auto, Path::Native, Path::Replay, Path::Queues][rng.usize(..4)];
         let plainly = |list: &[Launch], kernels: &[Kernel]| field.run(list, (path, Fuse::Off), kernels, &shapes).0;
         let compare = |list: &[Launch], kernels: &[Kernel]| {
@@ -709,8 +726,8 @@ fn random(own: bool, test: &str) -> (usize, usize) {
             (differences(&plainly(list, kernels), &now), now, fused)
         };
         let built = kernels(&built);
-        let (mut differing, now, now_fused) = compare(&list, &built);
-        (launches, fused) = (launches + list.len(), fused + now_fused);
+        let (mut differing, now, [now_fused, now_by_group]) = compare(&list, &built);
+        (launches, fused, by_group) = (launches + list.len(), fused + now_fused, by_group + now_by_group);
         if !differing.is_empty() {
             let other = |change: &dyn Fn(&str) -> String| {
                 let build = |text: &String| ProgramBuilder::new(&field.bench.queue).options(std).source(&change(text));
@@ -755,5 +772,6 @@ fn random(own: bool, test: &str) -> (usize, usize) {
             panic!("{found}");
         }
     }
+    println!("{by_group} of {launches} launches by work-groups");
     (launches, fused)
 }

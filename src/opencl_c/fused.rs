@@ -66,7 +66,7 @@
 //!
 //! There are straight lines and such loops only: some compilers get calls wrong that some work-items make and others do not, and PoCL those
 //! under any condition if there is a barrier. All work-items see the same number of turns, all of a work-group are in the same lane, and on
-//! PoCL there is no barrier.
+//! PoCL there is no barrier in a lane.
 
 mod each_item;
 mod group;

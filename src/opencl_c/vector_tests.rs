@@ -138,6 +138,8 @@ fn loops_have_a_number_of_turns_or_others() {
         "for (const uint k = 0; k < 16; k++) { x += b[k]; }",
         "for (unsigned int k = 32; k > 0; k /= 2) { for (uint l = 0x1; l <= 3u; l += 2) { x *= b[k]; } if (x > 1.0f) x = k; }",
         "for (int k = 15; k >= 0; k--) for (int l = 1; l != 256; l <<= 1) if (k == l) x += b[k * l];",
+        "\n#pragma unroll\nfor (int k = 0; k < 16; ++k) x += b[k];",
+        "{ float y = x; for (int k = 0; k < 16; ++k) { { y += b[k]; } } a[i] = y; }",
         "x = 1.0f; for (int k = 0; k < 4; k++) x *= 2.0f; for (int k = 0; k < 4; k++) x += 2.0f; a[i] = x;",
     ] {
         assert_eq!(loops("", counted), Loops::Counted, "{counted}");
@@ -157,6 +159,8 @@ fn loops_have_a_number_of_turns_or_others() {
         "for (int k = 0; k < 16; ++k) if (x > 1.0f) { for (int l = 0; l < 16; ++l) x += b[k]; }",
         "for (int k = 0; k < 16; ++k) { x += b[k]; k += 2; }",
         "for (int k = 0; k < 16; ++k) { x += b[k]; k = n; }",
+        "for (int k = 0; k < 16; ++k) if (x > 1.0f) { x += b[k]; } else { k += 3; }",
+        "if (i < n) { { for (int k = 0; k < 16; ++k) x += b[k]; } }",
         "for (int k = 0; k < 16; ++k) { x += b[k]; --k; }",
         "for (int k = 0; k < 16; ++k) { int *l = &k; x += b[*l]; }",
         "for (int k = 0; k < 16; ++k) { x += b[k]; k >>= 1; }",

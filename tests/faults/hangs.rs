@@ -1,4 +1,4 @@
-//! A compiler that never returns while a fused kernel is built in the background.
+//! A compiler that never returns while a fused kernel is built in the background, and how often one is asked.
 
 use std::time::Duration;
 
@@ -50,12 +50,32 @@ impl Chain {
     }
 }
 
+/// Graphs of the same programs with the same launches share their fused kernels.
+fn share(layer: &Layer, queue: &Queue, add: &Kernel) {
+    let fused = |launches: u32| {
+        let (graph, memory) = (Graph::new(queue).unwrap(), Buffer::from_slice(queue, &[0_u32; LEN]).unwrap());
+        for number in 0..launches {
+            // SAFETY: a work-item touches its own element.
+            unsafe { graph.kernel(add).read_write(&memory).arg(number).range(LEN).add() }.unwrap();
+        }
+        let executable = graph.finalize(Finalize::new().fuse(Fuse::Now)).unwrap();
+        assert_eq!(executable.report().fused.len(), 1, "{}", executable.report());
+        layer.calls(c"clBuildProgram")
+    };
+    layer.reset();
+    let built = fused(3);
+    assert!(built > 0);
+    assert_eq!(fused(3), built);
+    assert!(fused(4) > built, "another chain is another kernel");
+}
+
 /// Runs until a build hangs, and goes on. Ends the process.
 pub fn run(layer: &Layer) -> ! {
     let queue = uses::setup().unwrap();
     let source =
         "kernel void add(global uint *to, uint by) { size_t i = get_global_id(0); to[i] = to[i] * 3 + (uint)i + by; }";
     let add = Program::from_source(&queue, source).unwrap().kernel("add").unwrap();
+    share(layer, &queue, &add);
     let [mut one, mut other] = [(); 2].map(|()| Chain::new(&queue, &add));
     layer.hang(c"clBuildProgram");
     let mut rounds = 0;

@@ -146,8 +146,6 @@ pub(crate) struct Item<'a> {
     pub(crate) is_own: bool,
     /// Whether it computes little.
     pub(crate) is_light: bool,
-    /// What loops it has, with the functions that it reaches.
-    pub(crate) loops: Loops,
     /// Whether the compiler makes vectors of a loop over its work-items.
     pub(crate) vectorizes_in_loops: bool,
     /// Whether the kernel may touch memory by another type than that of the parameter.
@@ -190,8 +188,12 @@ impl Kernel {
         let (is_light, hides_types) = (of.source.is_light(self.name()), of.source.hides_types(self.name()));
         let vectorizes_in_loops =
             quirks::vectorizes_loops_rightly(device.caps()) || of.source.wraps_no_index(self.name());
-        let loops = of.source.loops(self.name());
-        Ok(Item { text, may_see_groups, is_group, is_own, is_light, loops, vectorizes_in_loops, hides_types })
+        Ok(Item { text, may_see_groups, is_group, is_own, is_light, vectorizes_in_loops, hides_types })
+    }
+
+    /// Returns what loops the kernel has, with the functions that it reaches.
+    pub(crate) fn loops(&self) -> Loops {
+        self.program().source().map_or(Loops::Others, |of| of.source.loops(self.name()))
     }
 }
 

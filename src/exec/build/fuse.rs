@@ -370,11 +370,13 @@ impl<'a> Fusing<'a> {
         if turns && item.is_group && quirks::copies_behind_loops(self.device.caps()) {
             return Err(refuse(NotFused::WaitsInTurns));
         }
-        self.loops.insert(node, item.loops);
+        if self.in_turn.form == Form::OneItem {
+            self.loops.insert(node, kernel.loops());
+        }
         // A fused kernel leaves room before each local variable.
         let beside = item.text.locals().len() * LOCAL_ALIGNMENT;
         let own_local = kernel.facts(self.device).map_or(usize::MAX, |facts| facts.local_memory as usize);
-        if beside > 0 && own_local == 0 {
+        if beside > 0 && own_local == 0 && quirks::crashes_without_local_memory(self.device.caps()) {
             return Err(refuse(NotFused::Local));
         }
         let own_local = own_local.saturating_add(beside);
@@ -444,13 +446,11 @@ impl<'a> Fusing<'a> {
             (Order::EachGroup, form, in_turn(form, self.in_turn.part)),
             (Order::EachItem, form, Way::EachItem { in_range: false }),
         ];
-        let in_each = |group| ways.map(|(order, form, way)| (group, (order, form), way));
-        for (group, form, way) in self.programs.groups().into_iter().flat_map(in_each) {
-            let is_of = |at: &usize| {
-                let chain = &chains.chains[*at];
-                (chain.order, self.form(chain)) == form && self.pieces[&chain.launches[0]].program == group
-            };
-            let of: Vec<usize> = (0..chains.chains.len()).filter(is_of).collect();
+        let text = |chain: &Chain| (self.pieces[&chain.launches[0]].program, chain.order, self.form(chain));
+        let texts: Vec<_> = chains.chains.iter().map(text).collect();
+        let in_each = |group| ways.map(|(order, form, way)| ((group, order, form), way));
+        for (text, way) in self.programs.groups().into_iter().flat_map(in_each) {
+            let of: Vec<usize> = (0..texts.len()).filter(|at| texts[*at] == text).collect();
             if of.is_empty() {
                 continue;
             }

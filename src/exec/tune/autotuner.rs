@@ -55,9 +55,9 @@ const FIRST_LOOK: u32 = 4;
 /// (rounds, factor): after so many counted rounds, a fused form is left out if its best time is longer than the usual time of the
 /// fastest by this factor. Nothing is known of it before, and one that does not fit may take a hundred times as long.
 const HOPELESS: (usize, f64) = (2, 3.0);
-/// A fused form that is slower may cost the program this share of the time of its submissions, which take so many nanoseconds at least: as long as
-/// submissions take before one is built.
-const MOST_LOST: (f64, f64) = (1.0 / 60.0, 6e9);
+/// A fused form that is slower may cost the program this share of the time of its submissions, or of so many nanoseconds if that is more: after
+/// a shorter time none is built, unless the program asks for it.
+const MOST_LOST: (f64, f64) = (1.0 / 60.0, 6e8);
 
 /// How long a submission took, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -456,7 +456,8 @@ impl Autotuner {
         let most_lost = (self.spent as f64).max(MOST_LOST.1) * MOST_LOST.0;
         left.retain(|strategy| {
             let tried = &self.strategies[*strategy];
-            if *strategy != fastest && tried.strategy.fused && tried.lost(usual) > most_lost {
+            let costs = tried.strategy.fused && tried.lost(usual) > most_lost;
+            if *strategy != fastest && *round > HOPELESS.0 && costs {
                 return false;
             }
             let slower = slower.map(|(_, slower)| *slower).or(hopeless.filter(|_| tried.strategy.fused));
@@ -562,7 +563,7 @@ impl Tried {
 
     /// Returns how much longer the counted rounds took than they usually do otherwise.
     fn lost(&self, usual: f64) -> f64 {
-        self.times.iter().map(|(_, times)| times.total as f64 - usual).sum()
+        self.total().map_or(0.0, |own| (own - usual) * self.times.len() as f64)
     }
 
     fn best(&self) -> Option<f64> {

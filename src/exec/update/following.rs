@@ -436,6 +436,9 @@ fn change(
             return Err(unfit("a fill or copy to a larger one than a kernel does well"));
         }
         let range = transfer.range();
+        if (range[1][0] as u64) < laid.least_items {
+            return Err(unfit(FEWER));
+        }
         for (place, size) in launch.range.iter().flatten().zip(range.as_flattened()) {
             let size = *size as u32;
             match place {
@@ -479,7 +482,7 @@ fn change(
         };
         let items = grid.global.iter().product::<usize>() as u64;
         if items < laid.least_items {
-            return Err(unfit("its range to fewer work-items than the work-group of its fused kernel has"));
+            return Err(unfit(FEWER));
         }
         if !keeps_its_form {
             return Err(unfit("its range or promise to what its fused kernel cannot do"));
@@ -511,6 +514,9 @@ fn change(
     let depends = laid.order != Order::InTurn || laid.depends_on_memory;
     Ok(depends && (changed.memory || changed.promise || changed.grid.is_some()))
 }
+
+/// Work-items beyond the range would run otherwise.
+const FEWER: &str = "its range, or its words, to fewer work-items than the work-group of its fused kernel has";
 
 /// Checks that the launches of a chain would be one with the memory and ranges that they have now. Returns the range of the first.
 fn holds(laid: &LaidChain, main: &Tables) -> Result<Option<Grid>, Unfit> {

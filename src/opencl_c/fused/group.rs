@@ -13,6 +13,7 @@
 //!         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 //!     }
 //! }
+//! // Or `do { .. } while (++clgraph_fuse_g < ..);`: see `Dialect::copies_behind_loops`.
 //! typedef float clgraph_fuse_type3_sum_tile[64];
 //! kernel void clgraph_fused_0(global void *clgraph_fuse_a0, ..) {
 //!     local clgraph_fuse_type3_sum_tile clgraph_fuse_local3_sum_tile;

@@ -1,10 +1,10 @@
-//! Whether all loops of a kernel have as many turns for each work-item, and at least one. Some compilers put the loop over the work-items of a
-//! group into such loops: see `quirks::turns_counted_loops_inside_out`.
+//! Whether all loops of a kernel have as many turns for each work-item. Some compilers put the loop over the work-items of a group into such
+//! loops: see `quirks::fuses_by_one_item`.
 
 use std::ops::Range;
 
 use crate::opencl_c::source::{Reader, Source};
-use crate::opencl_c::tokens::{Token, TokenKind};
+use crate::opencl_c::tokens::{Token, TokenKind, plain_directive};
 
 /// The loops of a kernel and of the functions that it reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,15 @@ impl Source {
 impl Reader<'_> {
     /// Returns whether all loops in the body of a kernel have a number of turns that the text says, and nothing leaves one early, or leaves it out.
     pub(super) fn counts_turns(&self, body: &[Token]) -> bool {
+        let is_pragma = |token: &&Token| {
+            let is_directive = token.kind == TokenKind::Directive;
+            is_directive
+                && plain_directive(&self.text[token.at.clone()])
+                    .trim_start_matches(['#', ' ', '\t'])
+                    .starts_with("pragma")
+        };
+        let body: Vec<Token> = body.iter().filter(|token| !is_pragma(token)).cloned().collect();
+        let body = body.as_slice();
         // For each block: whether all work-items run it.
         let mut blocks = Vec::new();
         // Behind the head of a loop: where its body begins.
@@ -58,7 +67,10 @@ impl Reader<'_> {
                     (at, begins_at) = (end, Some(end));
                     continue;
                 }
-                TokenKind::Mark(b'{') => blocks.push(blocks.is_empty() || begins_at == Some(at)),
+                TokenKind::Mark(b'{') => {
+                    let is_alone = at.checked_sub(1).is_none_or(|before| b";{}".contains(&mark(body, before)));
+                    blocks.push(is_alone || begins_at == Some(at));
+                }
                 TokenKind::Mark(b'}') => _ = blocks.pop(),
                 TokenKind::Directive => return false,
                 _ => {}
@@ -94,7 +106,11 @@ impl Reader<'_> {
         let is_step = names.len() == 1
             && others.len() >= 2
             && others.iter().filter(|at| !is_mark(at)).all(|at| self.counts(&body[*at]));
-        let is_kept = !statement(body, end + 1).any(|at| word(at) == Some(variable) && changes(body, at));
+        let mut its = statement(body, end + 1);
+        while word(its.end) == Some("else") {
+            its.end = statement(body, its.end).end;
+        }
+        let is_kept = !its.clone().any(|at| word(at) == Some(variable) && changes(body, at));
         (is_begin && is_declared && is_compared && is_step && is_kept).then_some(end + 1)
     }
 
@@ -111,7 +127,7 @@ fn mark(body: &[Token], at: usize) -> u8 {
     }
 }
 
-/// Returns the tokens of the statement that begins at a token, as far as it has no `else`.
+/// Returns the tokens of the statement that begins at a token, without an `else` behind it.
 fn statement(body: &[Token], at: usize) -> Range<usize> {
     let mut open = 0_usize;
     let ends = |at: &usize| {

@@ -7,6 +7,7 @@ use crate::cl::objects::kept_programs::MadeProgram;
 use crate::graph::{Flat, FusedChain};
 use crate::ir::NodeId;
 use crate::lower::{self, Chains, Limits, Order};
+use crate::opencl_c::fused::Form;
 use crate::report::fused::{NotFusedReport, WhyNotFused};
 
 /// Bytes of arguments that a kernel has besides those of its launches: whether it does them, what it needs for turns of a loop, and what
@@ -50,7 +51,7 @@ impl<'a> Attempt<'a> {
             |fusing: &Fusing<'_>| lower::chains(&flat.tables.ir, most, keeps_order, |node| fusing.pieces.get(&node));
         let mut chains = find(&fusing);
         for _ in 0..MOST_CUTS {
-            if !fusing.cut_long(&chains) {
+            if !fusing.cut_long(&chains, &mut say) {
                 break;
             }
             chains = find(&fusing);
@@ -67,9 +68,9 @@ impl<'a> Attempt<'a> {
     pub(super) fn joins_in_vain(&self) -> bool {
         let text = |at: usize| {
             let chain = &self.chains.chains[at];
-            (self.fusing.pieces[&chain.launches[0]].program, chain.order)
+            (self.fusing.pieces[&chain.launches[0]].program, chain.order, self.fusing.form(chain))
         };
-        let is_of_several = |text_of: (usize, Order)| {
+        let is_of_several = |text_of: (usize, Order, Form)| {
             let its = (0..self.built.len()).filter(|at| text(*at) == text_of);
             let launches = its.flat_map(|at| self.chains.chains[at].launches.iter().copied());
             self.fusing.programs.of_all(launches).len() > 1

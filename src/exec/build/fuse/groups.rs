@@ -125,7 +125,7 @@ impl Fusing<'_> {
             return None;
         }
         let least = chain.launches.iter().map(|node| self.pieces[node].items).min()?;
-        let items = 1 << least.checked_ilog2()?.min(MOST_IN_GROUP.ilog2());
+        let items = 1 << least.checked_ilog2()?.min(MOST_IN_GROUP.min(self.most_in_group()).ilog2());
         (items >= LEAST_IN_GROUP).then_some(items)
     }
 
