@@ -389,6 +389,44 @@ fn a_local_variable_with_the_name_of_a_member_keeps_its_kernel_alone() {
     field.fuses(&graph, &[1, 2, 3]);
 }
 
+/// Rule Z2: PoCL's compiler takes minutes for a reduction that is written so, in a chain.
+#[test]
+fn barriers_under_conditions_stay_launches_on_pocl() {
+    let field = Field::new();
+    let step = |n: usize| {
+        let half = n / 2;
+        format!("if (n >= {n}) {{ if (me < {half}) t[me] += t[me + {half}]; barrier(CLK_LOCAL_MEM_FENCE); }}")
+    };
+    let steps: String = [256, 128, 64, 32, 16, 8, 4, 2].map(step).concat();
+    let source = format!(
+        "kernel void reduce(global float *to, global const float *from, float by) {{
+            local float t[256]; const uint n = get_local_size(0), me = get_local_id(0);
+            t[me] = from[get_global_id(0)]; barrier(CLK_LOCAL_MEM_FENCE);
+            {steps}
+            to[get_global_id(0)] = t[0] * by;
+        }}"
+    );
+    let reduce = field.program(&source).kernel("reduce").unwrap();
+    let graph = field.bench.graph();
+    for at in 0..2 {
+        let launch = graph.kernel(&reduce).read_write(&field.buffers[at + 1]).read(&field.buffers[at]).arg(0.5_f32);
+        // SAFETY: work-items write their own elements, inside the buffers.
+        unsafe { launch.range(128).work_group(64).add() }.unwrap();
+    }
+    let [plain, fused] = [Fuse::Off, Fuse::Now].map(|fuse| {
+        let executable = graph.finalize(Finalize::new().fuse(fuse)).unwrap();
+        field.start();
+        executable.submit(&field.bench.queue).unwrap().wait_for(LONG).unwrap();
+        let report = executable.report();
+        let fuses = fuse == Fuse::Now && field.mixes();
+        assert_eq!(report.fused.len(), usize::from(fuses), "{report}");
+        let says = report.to_string().contains("it has a barrier under a condition");
+        assert_eq!(says, fuse == Fuse::Now && (field.is_pocl("3.") || field.is_pocl("6.")), "{report}");
+        field.bits()
+    });
+    assert_eq!(fused, plain);
+}
+
 /// Rules Z1, Z8: counts in local memory, whose order nothing sees.
 #[test]
 fn histograms_are_fused() {
@@ -550,6 +588,9 @@ fn loops_with_a_number_of_turns_are_done_by_a_work_group() {
         // SAFETY: work-items write their own elements, inside the buffers.
         unsafe { launch.add() }.unwrap()
     };
+    // In no order that repeats they would be many kernels of a work-group, and are one of a work-item.
+    let mut rng = Rng::with_seed(7);
+    let mixed: Vec<&str> = (0..120).map(|_| ["counted", "light"][rng.usize(..2)]).collect();
     // In one turn and some work-items, in many, in fewer than a group has, and in rows that no group divides.
     for (names, size, is_group) in [
         (&["counted", "counted", "counted"][..], [200, 1], true),
@@ -559,6 +600,7 @@ fn loops_with_a_number_of_turns_are_done_by_a_work_group() {
         (&["counted", "counted"], [15, 1], false),
         (&["counted", "light", "light", "light", "light"], [64, 1], false),
         (&["counted", "counted", "other"], [64, 1], false),
+        (&mixed, [64, 1], false),
     ] {
         let graph = field.bench.graph();
         names.iter().enumerate().for_each(|(at, name)| _ = add(&graph, name, at, size));

@@ -1,6 +1,7 @@
 //! Reads a source as declarations: which kernels it defines, and what keeps them from being called by another kernel.
 
 mod atomics;
+mod barriers;
 mod calls;
 mod checks;
 mod counted;
@@ -18,6 +19,7 @@ mod wraps;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+pub(crate) use barriers::Barriers;
 pub(crate) use counted::Loops;
 pub(crate) use joining::Joining;
 pub(crate) use kernel::{Helpers, KernelText, NotItem, ParamKind, ParamText};

@@ -1,8 +1,8 @@
 //! What is known of a kernel for compilers that make vectors of it: whether an index may wrap, whether it computes little,
-//! and what loops it has.
+//! what loops it has, and where its barriers are.
 
 use super::fused_tests::read;
-use super::source::Loops;
+use super::source::{Barriers, Loops};
 
 /// Z2: where some compilers vectorize wrongly, only what has no index that wraps is vectorized.
 #[test]
@@ -181,4 +181,55 @@ fn loops_have_a_number_of_turns_or_others() {
     assert_eq!(loops(sum, "for (int k = 0; k < 16; ++k) x += sum(x);"), Loops::Others);
     let twice = "float twice(float x) { return x + x; }";
     assert_eq!(loops(twice, "for (int k = 0; k < 16; ++k) x += twice(x);"), Loops::Counted);
+}
+
+#[test]
+fn barriers_are_straight_in_a_loop_or_conditional() {
+    let barriers = |before: &str, body: &str| {
+        let text = format!(
+            "#define SYNC barrier(CLK_LOCAL_MEM_FENCE)\n{before}\nkernel void f(global float *a, float x, uint n) {{ \
+             local float t[64]; const uint i = get_local_id(0); t[i] = x; SYNC; {body} }}"
+        );
+        read(&text).barriers("f")
+    };
+    let late = "float late(local float *t) { barrier(CLK_LOCAL_MEM_FENCE); return t[0]; }";
+    let early =
+        "float early(local float *t, float x) { if (x > 1.0f) return x; barrier(CLK_LOCAL_MEM_FENCE); return t[0]; }";
+    for straight in [
+        "a[i] = t[63 - i];",
+        "if (i < 3) t[i] += 1.0f; else t[i] = x; SYNC; a[i] = i > n ? t[0] : t[1];",
+        "for (int k = 0; k < 4; ++k) { t[i] += x; SYNC; if (t[k] > 1.0f && x > 0.0f) x = k; SYNC; } a[i] = x;",
+        "SYNC; if (i >= n) return; a[i] = t[0];",
+        "a[i] = late(t); SYNC; { SYNC; }",
+        "\n#pragma unroll\nfor (int k = 0; k < 4; ++k) SYNC;",
+    ] {
+        assert_eq!(barriers(late, straight), Barriers::Straight, "{straight}");
+    }
+    for in_loop in [
+        "for (uint k = n; k > 0; k /= 2) { if (i < k) t[i] += t[i + k]; SYNC; } a[i] = t[0];",
+        "while (x > 1.0f) { x -= 1.0f; SYNC; }",
+        "do { x -= 1.0f; SYNC; } while (x > 1.0f);",
+        "for (uint k = 0; k < n; k++) x += t[k];",
+    ] {
+        assert_eq!(barriers("", in_loop), Barriers::InLoop, "{in_loop}");
+    }
+    for conditional in [
+        "if (n > 3) SYNC;",
+        "if (n > 3) { if (i < 3) t[i] = x; SYNC; }",
+        "if (n > 3) x = 1.0f; else SYNC;",
+        "if (n > 3) x = 1.0f; else if (n > 2) x = 2.0f; else { x = 3.0f; SYNC; }",
+        "if (n > 3) return; SYNC;",
+        "switch (n) { case 1: SYNC; break; default: x = 2.0f; }",
+        "for (int k = 0; k < 4; ++k) { if (n > 3) break; SYNC; }",
+        "for (uint k = 0; k < n; k++) SYNC; for (uint k = 0; k < n; k++) SYNC;",
+        "for (uint k = 0; k < n; k++) for (uint l = 0; l < n; l++) SYNC;",
+        "n > 3 ? barrier(CLK_LOCAL_MEM_FENCE) : (void)0;",
+        "if (n > 3) x = late(t);",
+        "x = n > 3 && late(t) > 1.0f;",
+        "x = early(t, x);",
+        "\n#if 1\nSYNC;\n#endif\n",
+        "again: SYNC; if (n-- > 3) goto again;",
+    ] {
+        assert_eq!(barriers(&format!("{late}\n{early}"), conditional), Barriers::Conditional, "{conditional}");
+    }
 }

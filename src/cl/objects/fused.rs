@@ -19,7 +19,7 @@ use crate::error::{Error, ProgramError};
 use crate::files;
 use crate::opencl_c::fused::{FUSED, FusedKernel, Unit, Way, each_item, fused};
 use crate::opencl_c::options::Options;
-use crate::opencl_c::source::{KernelText, Loops, NotItem, ParamText};
+use crate::opencl_c::source::{Barriers, KernelText, Loops, NotItem, ParamText};
 use crate::quirks;
 
 /// Why a launch is not fused.
@@ -37,6 +37,8 @@ pub(crate) enum NotFused {
     Waits,
     /// The driver's compiler gets some barriers under conditions wrong, as the turns of a loop are.
     WaitsInTurns,
+    /// The driver's compiler takes minutes for barriers that may be left out.
+    WaitsUnderConditions,
     /// The driver does not say how much local memory a kernel has.
     Local,
     /// The driver's compiler leaves out what work-items do before a loop.
@@ -65,6 +67,9 @@ impl fmt::Display for NotFused {
             ),
             Self::WaitsInTurns => f.write_str(
                 "its work-items wait for each other, or share local memory, which the driver's compiler gets wrong under the condition of a loop",
+            ),
+            Self::WaitsUnderConditions => f.write_str(
+                "it has a barrier under a condition, or several loops whose number of turns its text does not say, for which the driver's compiler takes minutes",
             ),
             Self::Local => f.write_str("the driver does not say how much local memory its variables take, and crashes if it is too much"),
             Self::Loops => f.write_str(
@@ -189,6 +194,11 @@ impl Kernel {
         let vectorizes_in_loops =
             quirks::vectorizes_loops_rightly(device.caps()) || of.source.wraps_no_index(self.name());
         Ok(Item { text, may_see_groups, is_group, is_own, is_light, vectorizes_in_loops, hides_types })
+    }
+
+    /// Returns where the barriers of the kernel are.
+    pub(crate) fn barriers(&self) -> Barriers {
+        self.program().source().map_or(Barriers::Conditional, |of| of.source.barriers(self.name()))
     }
 
     /// Returns what loops the kernel has, with the functions that it reaches.

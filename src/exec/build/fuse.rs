@@ -33,7 +33,7 @@ use crate::lower::{self, Chain, Chains, EachItem, Need, Order, Piece, Pointer, U
 use crate::opencl_c::fused::{
     Callee, Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, LOCAL_ALIGNMENT, ValueType, Way,
 };
-use crate::opencl_c::source::{Loops as KernelLoops, ParamKind};
+use crate::opencl_c::source::{Barriers, Loops as KernelLoops, ParamKind};
 use crate::quirks;
 use crate::report::fused::{FusedForm, FusedReport, NotFusedReport, WhyNotFused};
 
@@ -371,7 +371,13 @@ impl<'a> Fusing<'a> {
             return Err(refuse(NotFused::WaitsInTurns));
         }
         if self.in_turn.form == Form::OneItem {
-            self.loops.insert(node, kernel.loops());
+            let loops = match item.is_group.then(|| kernel.barriers()) {
+                None => kernel.loops(),
+                Some(Barriers::Straight) => KernelLoops::None,
+                Some(Barriers::InLoop) => KernelLoops::Others,
+                Some(Barriers::Conditional) => return Err(refuse(NotFused::WaitsUnderConditions)),
+            };
+            self.loops.insert(node, loops);
         }
         // A fused kernel leaves room before each local variable.
         let beside = item.text.locals().len() * LOCAL_ALIGNMENT;

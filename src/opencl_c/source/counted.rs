@@ -42,14 +42,7 @@ impl Source {
 impl Reader<'_> {
     /// Returns whether all loops in the body of a kernel have a number of turns that the text says, and nothing leaves one early, or leaves it out.
     pub(super) fn counts_turns(&self, body: &[Token]) -> bool {
-        let is_pragma = |token: &&Token| {
-            let is_directive = token.kind == TokenKind::Directive;
-            is_directive
-                && plain_directive(&self.text[token.at.clone()])
-                    .trim_start_matches(['#', ' ', '\t'])
-                    .starts_with("pragma")
-        };
-        let body: Vec<Token> = body.iter().filter(|token| !is_pragma(token)).cloned().collect();
+        let body = self.without_pragmas(body);
         let body = body.as_slice();
         // For each block: whether all work-items run it.
         let mut blocks = Vec::new();
@@ -80,9 +73,18 @@ impl Reader<'_> {
         true
     }
 
+    /// Leaves pragmas out, which are hints in a body.
+    pub(super) fn without_pragmas(&self, body: &[Token]) -> Vec<Token> {
+        let is_pragma = |token: &&Token| {
+            let text = || plain_directive(&self.text[token.at.clone()]);
+            token.kind == TokenKind::Directive && text().trim_start_matches(['#', ' ', '\t']).starts_with("pragma")
+        };
+        body.iter().filter(|token| !is_pragma(token)).cloned().collect()
+    }
+
     /// Reads the head of a loop, `(int k = 0; k < 16; ++k)`, from its parenthesis. Returns where its body begins, if nothing in `body` but the head
     /// changes its variable.
-    fn counted_head(&self, body: &[Token], at: usize) -> Option<usize> {
+    pub(super) fn counted_head(&self, body: &[Token], at: usize) -> Option<usize> {
         let mark = |at| mark(body, at);
         let word = |at: usize| body.get(at).and_then(|token| self.word(token));
         let end = at + body.get(at..)?.iter().position(|token| token.kind == TokenKind::Mark(b')'))?;
@@ -120,7 +122,7 @@ impl Reader<'_> {
     }
 }
 
-fn mark(body: &[Token], at: usize) -> u8 {
+pub(super) fn mark(body: &[Token], at: usize) -> u8 {
     match body.get(at).map(|token| token.kind) {
         Some(TokenKind::Mark(mark)) => mark,
         _ => 0,
@@ -128,7 +130,7 @@ fn mark(body: &[Token], at: usize) -> u8 {
 }
 
 /// Returns the tokens of the statement that begins at a token, without an `else` behind it.
-fn statement(body: &[Token], at: usize) -> Range<usize> {
+pub(super) fn statement(body: &[Token], at: usize) -> Range<usize> {
     let mut open = 0_usize;
     let ends = |at: &usize| {
         let mark = mark(body, *at);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 
+use super::barriers::Conditions;
 use super::helpers::Uses;
 use super::later::is_variable;
 use super::local::LocalText;
@@ -36,6 +37,8 @@ pub(crate) struct KernelText {
     pub(super) is_light: bool,
     /// Whether all loops of the body have a number of turns that the text says, for all work-items.
     pub(super) counts_turns: bool,
+    /// What is under a condition in the body.
+    pub(super) conditions: Conditions,
     /// Its local variables, or why they are not known.
     locals: Result<Vec<LocalText>, NotItem>,
     /// Atomic functions that its body calls on local memory, if no effect of them depends on the order of work-items.
@@ -368,6 +371,7 @@ impl<'a> Reader<'a> {
         let kinds = names.iter().map(String::as_str).zip(each.iter().map(|param| param.kind));
         let takes_ids_as_indices = self.takes_ids_as_indices(body, kinds);
         let (is_light, counts_turns) = (self.is_light(body), self.counts_turns(body));
+        let conditions = self.conditions(body);
         let (attributes, uses, body) = (attributes.join(" "), self.uses(inside, body), place);
         Ok(KernelText {
             attributes,
@@ -380,6 +384,7 @@ impl<'a> Reader<'a> {
             takes_ids_as_indices,
             is_light,
             counts_turns,
+            conditions,
             locals,
             atomics,
             moves,

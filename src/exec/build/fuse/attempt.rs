@@ -22,7 +22,7 @@ const MOST_EACH_ITEM: usize = 256;
 pub(super) const MOST_EACH_ITEM_OF_CPUS: usize = 64;
 
 /// How often chains are cut that are too long, of which parts may be too long again.
-const MOST_CUTS: usize = 3;
+const MOST_CUTS: usize = 4;
 
 /// The chains of a graph and their kernels.
 pub(super) struct Attempt<'a> {

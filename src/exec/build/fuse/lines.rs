@@ -9,14 +9,17 @@ use crate::opencl_c::fused::{Form, FusedKernel, calls};
 use crate::quirks;
 use crate::report::fused::WhyNotFused;
 
-/// The most calls of a chain with barriers, where the compiler takes so long for each that a kernel has few of them.
-const MOST_CALLS_OF_GROUPS: usize = 64;
+/// The most kernels of a chain with barriers, where the compiler takes so long for each call that a kernel has few of them.
+const MOST_OF_GROUPS: usize = 2;
 
 impl Fusing<'_> {
     /// Notes before which launches chains are cut. Returns whether there are any. A part may have other loops than the whole chain, and more
     /// calls for it.
     pub(super) fn cut_long(&mut self, chains: &Chains, say: &mut impl FnMut(NodeId, WhyNotFused)) -> bool {
-        let has_changed = self.leave_long(chains, say);
+        // Then chains are other ones.
+        if self.leave_long(chains, say) {
+            return true;
+        }
         // The body of a loop whose turns a kernel does stays whole: in parts, the host would decide its turns.
         let may_be_long = |chain: &&Chain| {
             let is_long = chain.order != Order::EachItem && chain.launches.len() > self.most_calls(chain);
@@ -27,7 +30,7 @@ impl Fusing<'_> {
         for node in &begins {
             self.pieces.entry(*node).and_modify(|piece| piece.begins = true);
         }
-        has_changed || !begins.is_empty()
+        !begins.is_empty()
     }
 
     /// Has one work-item do chains that would be many kernels of a work-group, and leaves those as they are that a work-item cannot do. Returns
@@ -37,10 +40,10 @@ impl Fusing<'_> {
             return false;
         }
         let is_long = |chain: &&Chain| {
-            let may_be_long = chain.launches.len() > MOST_CALLS_OF_GROUPS && self.form(chain) == Form::OneGroup;
-            may_be_long && {
+            let most = MOST_OF_GROUPS * self.most_calls(chain);
+            chain.launches.len() > most && self.form(chain) == Form::OneGroup && {
                 let kernel = self.kernel(chain, &self.programs.of_all(chain.launches.iter().copied()));
-                calls(&kernel).iter().map(|(_, calls)| calls).sum::<usize>() > MOST_CALLS_OF_GROUPS
+                calls(&kernel).iter().map(|(_, calls)| calls).sum::<usize>() > most
             }
         };
         let long: Vec<&Chain> = chains.chains.iter().filter(is_long).collect();
