@@ -389,7 +389,7 @@ fn a_local_variable_with_the_name_of_a_member_keeps_its_kernel_alone() {
     field.fuses(&graph, &[1, 2, 3]);
 }
 
-/// Rule Z2: PoCL's compiler takes minutes for a reduction that is written so, in a chain.
+/// Rule Z3: PoCL's compiler takes minutes for a reduction that is written so, in a chain.
 #[test]
 fn barriers_under_conditions_stay_launches_on_pocl() {
     let field = Field::new();

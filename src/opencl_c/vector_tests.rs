@@ -208,10 +208,10 @@ fn barriers_are_straight_in_a_loop_or_conditional() {
     for in_loop in [
         "for (uint k = n; k > 0; k /= 2) { if (i < k) t[i] += t[i + k]; SYNC; } a[i] = t[0];",
         "while (x > 1.0f) { x -= 1.0f; SYNC; }",
-        "do { x -= 1.0f; SYNC; } while (x > 1.0f);",
         "for (uint k = 0; k < n; k++) x += t[k];",
+        "while (late(t) > 1.0f);",
     ] {
-        assert_eq!(barriers("", in_loop), Barriers::InLoop, "{in_loop}");
+        assert_eq!(barriers(late, in_loop), Barriers::InLoop, "{in_loop}");
     }
     for conditional in [
         "if (n > 3) SYNC;",
@@ -229,7 +229,22 @@ fn barriers_are_straight_in_a_loop_or_conditional() {
         "x = early(t, x);",
         "\n#if 1\nSYNC;\n#endif\n",
         "again: SYNC; if (n-- > 3) goto again;",
+        "for (int k = 0; k < 4; ++k) { SYNC; if (k == n) break; }",
+        "for (int k = 0; k < 4; ++k) { SYNC; if (k == n) return; }",
+        "for (uint k = 0; k < n; ++k) { SYNC; if (k == 3) continue; }",
+        "if (n > 3) v = (float2){x, x}; else SYNC;",
+        "if (n > 3) do { x -= 1.0f; } while (x > 1.0f); else SYNC;",
+        "ONCE SYNC;",
+        "for (int k = 0; k < 4; ++k) { SYNC; if (k == n) STOP; }",
+        "MAYBE(n > 3);",
+        "if IS_FIRST SYNC;",
+        "if IS_FIRST { barrier(CLK_LOCAL_MEM_FENCE); }",
     ] {
-        assert_eq!(barriers(&format!("{late}\n{early}"), conditional), Barriers::Conditional, "{conditional}");
+        let macros = "#define ONCE if (i == 0)\n#define STOP break\n#define MAYBE(c) ((c) && late(t))\n#define IS_FIRST (i == 0)";
+        assert_eq!(
+            barriers(&format!("{late}\n{early}\n{macros}"), conditional),
+            Barriers::Conditional,
+            "{conditional}"
+        );
     }
 }

@@ -55,8 +55,8 @@ const FIRST_LOOK: u32 = 4;
 /// (rounds, factor): after so many counted rounds, a fused form is left out if its best time is longer than the usual time of the
 /// fastest by this factor. Nothing is known of it before, and one that does not fit may take a hundred times as long.
 const HOPELESS: (usize, f64) = (2, 3.0);
-/// A fused form that is slower may cost the program this share of the time of its submissions, or of so many nanoseconds if that is more: after
-/// a shorter time none is built, unless the program asks for it.
+/// A fused form that is slower may cost the program this share of the time of its submissions, or of so many nanoseconds if that is more: a hundredth
+/// of a second is no cost.
 const MOST_LOST: (f64, f64) = (1.0 / 60.0, 6e8);
 
 /// How long a submission took, in nanoseconds.

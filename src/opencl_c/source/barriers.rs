@@ -2,10 +2,9 @@
 //! `quirks::copies_behind_loops`.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 use crate::opencl_c::source::counted::{LOOPS, mark, statement};
-use crate::opencl_c::source::{Reader, Source};
+use crate::opencl_c::source::{Piece, Reader, Source};
 use crate::opencl_c::tokens::{Token, TokenKind};
 use crate::opencl_c::words::waits;
 
@@ -16,11 +15,11 @@ pub(crate) enum Barriers {
     Straight,
     /// There is a loop whose number of turns the text does not say.
     InLoop,
-    /// One is under a condition, or there are several such loops.
+    /// One may be left out, as far as this reads it, or there are several such loops.
     Conditional,
 }
 
-/// What is under a condition in the body of a kernel.
+/// What may be left out in the body of a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Conditions {
     words: BTreeSet<String>,
@@ -28,8 +27,11 @@ pub(super) struct Conditions {
     loops: usize,
 }
 
-/// What ends a kernel, a loop or a turn of one early.
-const EXITS: [&str; 4] = ["return", "break", "continue", "goto"];
+/// What is not followed: all of the body may be left out then.
+const JUMPS: [&str; 5] = ["break", "continue", "goto", "switch", "do"];
+
+/// What a macro must not hide, and a function with a barrier but for the first, with which it may end.
+const CONTROL: [&str; 10] = ["return", "if", "else", "for", "while", "break", "continue", "goto", "switch", "do"];
 
 impl Source {
     /// Returns where the barriers of a kernel are.
@@ -45,7 +47,7 @@ impl Source {
                 if seen.insert(word) && self.words.contains_key(word) {
                     let has = |of: &[&str]| self.words[word].iter().any(|word| of.contains(&word.as_str()));
                     loops += usize::from(has(&LOOPS));
-                    if has(&["if", "switch", "else", "for", "while", "do", "goto"]) && may_wait(word) {
+                    if may_wait(word) && self.reaches(word, |word| CONTROL[1..].contains(&word)) {
                         return Barriers::Conditional;
                     }
                     open.push(word);
@@ -61,41 +63,70 @@ impl Source {
 }
 
 impl Reader<'_> {
-    /// Returns what is under a condition in the body of a kernel.
+    /// Returns what may be left out in the body of a kernel.
     pub(super) fn conditions(&self, body: &[Token]) -> Conditions {
         let body = self.without_pragmas(body);
         let body = body.as_slice();
         let word = |at: usize| body.get(at).and_then(|token| self.word(token));
-        let (mut ranges, mut loops): (Vec<Range<usize>>, usize) = (Vec::new(), 0);
+        // Tokens from `left_from` on may be left out, and those in `is_left`.
+        let (mut left_from, mut is_left, mut loops) = (body.len(), vec![false; body.len()], 0);
+        let (mut heads, mut ends_of_loops) = (BTreeSet::new(), 0);
         for (at, token) in body.iter().enumerate() {
-            let behind = |at: usize| {
-                let mut its = statement(body, at);
-                while word(its.end) == Some("else") {
-                    its.end = statement(body, its.end + 1).end;
-                }
-                its
-            };
+            let head = word(at)
+                .filter(|word| ["if", "for", "while", "switch"].contains(word))
+                .map(|_| head_ends(body, at + 1));
+            heads.extend(head);
             let range = match word(at) {
-                Some("if" | "switch") => behind(head_ends(body, at + 1)),
-                Some("goto") => 0..body.len(),
-                Some("for") if self.counted_head(body, at + 1).is_some() => continue,
-                // The end of a `do` has no statement.
-                Some("while") if mark(body, head_ends(body, at + 1)) == b';' => continue,
-                Some("for" | "while" | "do") => {
-                    loops += 1;
+                Some("if") if mark(body, at + 1) == b'(' => {
+                    let mut its = statement(body, head.unwrap_or(at));
+                    while word(its.end) == Some("else") {
+                        its.end = statement(body, its.end + 1).end;
+                    }
+                    its
+                }
+                Some("for" | "while") => {
+                    loops += usize::from(self.counted_head(body, at + 1).is_none());
+                    ends_of_loops = ends_of_loops.max(statement(body, head.unwrap_or(at)).end);
                     continue;
                 }
+                // Behind it nothing runs; in a loop, what is before it may not run again.
+                Some("return") if at >= ends_of_loops && is_left[at] => {
+                    left_from = left_from.min(at);
+                    continue;
+                }
+                Some("return") if at >= ends_of_loops => continue,
+                Some("return" | "if") => 0..body.len(),
+                Some(word) if JUMPS.contains(&word) || self.hides_control(word) => 0..body.len(),
+                Some(_) => continue,
                 None if token.kind == TokenKind::Directive => 0..body.len(),
+                // Braces of a value end no statement, which is not read.
+                None if mark(body, at) == b'{' && at > 0 && mark(body, at - 1) == b')' && !heads.contains(&at) => {
+                    0..body.len()
+                }
                 None if mark(body, at) == b'?' => statement(body, at),
                 None if b"&|".contains(&mark(body, at)) && mark(body, at + 1) == mark(body, at) => statement(body, at),
-                _ => continue,
+                None => continue,
             };
-            // What comes behind is left out, too.
-            let is_left = range.clone().any(|at| word(at).is_some_and(|word| EXITS.contains(&word)));
-            ranges.push(if is_left { range.start..body.len() } else { range });
+            if range.len() == body.len() {
+                left_from = 0;
+            }
+            is_left[range].fill(true);
         }
-        let words = ranges.into_iter().flatten().filter_map(|at| word(at).map(str::to_owned));
-        Conditions { words: words.collect(), loops }
+        let left = (0..body.len()).filter(|at| *at >= left_from || is_left[*at]);
+        let words: BTreeSet<&str> = left.filter_map(word).collect();
+        Conditions { words: words.into_iter().map(str::to_owned).collect(), loops }
+    }
+
+    /// Returns whether a word is a macro that may be a condition, a loop or a jump.
+    fn hides_control(&self, word: &str) -> bool {
+        self.macros.contains_key(word)
+            && self.reached(word).iter().any(|word| {
+                let pieces = self.macros.get(word).map(|of| of.body.as_slice()).unwrap_or_default();
+                let is_twice = |of: &[Piece]| of[0] == of[1] && matches!(of[0], Piece::Mark(b'&' | b'|'));
+                CONTROL.contains(&word.as_str())
+                    || pieces.contains(&Piece::Mark(b'?'))
+                    || pieces.windows(2).any(is_twice)
+            })
     }
 }
 

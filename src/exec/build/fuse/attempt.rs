@@ -56,6 +56,9 @@ impl<'a> Attempt<'a> {
             }
             chains = find(&fusing);
         }
+        if fusing.leave_long(&chains, &mut say) {
+            chains = find(&fusing);
+        }
         if fusing.leave_loops(&chains, &mut say) {
             chains = find(&fusing);
         }

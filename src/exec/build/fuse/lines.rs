@@ -35,7 +35,7 @@ impl Fusing<'_> {
 
     /// Has one work-item do chains that would be many kernels of a work-group, and leaves those as they are that a work-item cannot do. Returns
     /// whether there are any.
-    fn leave_long(&mut self, chains: &Chains, say: &mut impl FnMut(NodeId, WhyNotFused)) -> bool {
+    pub(super) fn leave_long(&mut self, chains: &Chains, say: &mut impl FnMut(NodeId, WhyNotFused)) -> bool {
         if !quirks::copies_behind_loops(self.device.caps()) {
             return false;
         }
