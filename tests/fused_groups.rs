@@ -551,7 +551,9 @@ fn updates_of_kernels_that_wait_do_what_they_do_otherwise() {
         let report = now.report();
         if report.fusing == FusingState::Outdated {
             // On Intel's runtime groups of 20 fit on no account.
-            let is_said = [ends, "which is no multiple of 16"].iter().any(|words| report.to_string().contains(words));
+            // Where it was built again already, the other launch has another size.
+            let said = [ends, "which is no multiple of 16", "in work-groups of different sizes"];
+            let is_said = said.iter().any(|words| report.to_string().contains(words));
             assert!(!ends.is_empty() && is_said, "{report}");
         }
         same(is_fused);
