@@ -253,9 +253,8 @@ pub(crate) fn writes_functions_again(caps: &Caps) -> bool {
 /// PoCL on a CPU (3.1 to 7.1): one work-item that loops over the work-items of a kernel is faster than a work-group, but for kernels
 /// whose loops have a number of turns that the text says. The compiler puts the work-items of a group into these loops, and makes vectors
 /// of them: 32 such launches of 1 024 work-items take 0.2 (3.1 and 6.0) and 0.5 to 1.0 (7.1) of the time that they take one by one, and by
-/// one work-item 0.8 and 3.2. On rusticl
-/// (llvmpipe) and on GPUs a work-group is. On Intel's CPU runtime (2026.2) it depends on the kernel, and the compiler crashes on some
-/// loops over work-items, with the process.
+/// one work-item 0.8 and 3.2. On rusticl (llvmpipe) and on GPUs a work-group is faster. On Intel's CPU runtime (2026.2) it depends on the
+/// kernel, and the compiler crashes on some loops over work-items, with the process.
 pub(crate) fn fuses_by_one_item(caps: &Caps) -> bool {
     driver(caps) == Driver::Pocl
 }

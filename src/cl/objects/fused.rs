@@ -69,7 +69,7 @@ impl fmt::Display for NotFused {
                 "its work-items wait for each other, or share local memory, which the driver's compiler gets wrong under the condition of a loop",
             ),
             Self::WaitsUnderConditions => f.write_str(
-                "it has a barrier under a condition, or several loops whose number of turns its text does not say, for which the driver's compiler takes minutes",
+                "it has a barrier under a condition or beside a jump, or several loops whose number of turns its text does not say, for which the driver's compiler takes minutes",
             ),
             Self::Local => f.write_str("the driver does not say how much local memory its variables take, and crashes if it is too much"),
             Self::Loops => f.write_str(

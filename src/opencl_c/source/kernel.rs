@@ -37,7 +37,7 @@ pub(crate) struct KernelText {
     pub(super) is_light: bool,
     /// Whether all loops of the body have a number of turns that the text says, for all work-items.
     pub(super) counts_turns: bool,
-    /// What is under a condition in the body.
+    /// What may be left out in the body.
     pub(super) conditions: Conditions,
     /// Its local variables, or why they are not known.
     locals: Result<Vec<LocalText>, NotItem>,
