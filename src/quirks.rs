@@ -302,6 +302,14 @@ pub(crate) fn rounds_otherwise_in_fused_kernels(caps: &Caps) -> Option<&'static 
     (driver(caps) == Driver::IntelCpu).then_some(&["rsqrt", "native_", "half_"])
 }
 
+/// PoCL on a CPU (3.1): launched one by one, the work-items of a small work-group are constants to its compiler, so it computes `0.353f *
+/// convert_float(i & 15)` itself, rounds it, and adds it. In a fused kernel it contracts product and sum, as PoCL 6.0 and 7.1 do in both.
+///
+/// Returns whether a kernel is not fused that has a product of what may be constants.
+pub(crate) fn contracts_otherwise_in_fused_kernels(caps: &Caps) -> bool {
+    driver(caps) == Driver::Pocl && caps.driver_version.starts_with("3.")
+}
+
 /// Intel's CPU runtime (2026.2): a function that is not inlined gets other values than it is given for a parameter that is a vector of
 /// three components, if work-items are in one vector.
 pub(crate) fn loses_vectors_of_three(caps: &Caps) -> bool {

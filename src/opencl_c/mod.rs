@@ -31,6 +31,8 @@ mod group_tests;
 #[cfg(test)]
 mod hidden_tests;
 #[cfg(test)]
+mod product_tests;
+#[cfg(test)]
 mod table_tests;
 #[cfg(test)]
 mod tests;

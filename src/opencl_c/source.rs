@@ -12,6 +12,7 @@ mod later;
 mod light;
 mod local;
 mod macros;
+mod products;
 mod threes;
 mod types;
 mod wraps;
@@ -61,6 +62,8 @@ pub(crate) struct Source {
     /// By function, kernel and macro.
     pointers: BTreeMap<String, Pointers>,
     names_types: bool,
+    /// By function: a product whose factors may be constants for some work-items, as text.
+    open_products: BTreeMap<String, String>,
     threes: Threes,
     joining: Option<Joining>,
 }
@@ -85,6 +88,9 @@ struct Macro {
     takes_arguments: bool,
     /// Whether there are names for its arguments.
     has_params: bool,
+    params: BTreeSet<String>,
+    /// Whether it has a number that is not whole.
+    has_fraction: bool,
     /// Whether one of its definitions has no body.
     may_be_empty: bool,
     body: Vec<Piece>,
@@ -124,6 +130,7 @@ impl Source {
         reader.words(&tokens)?;
         reader.found.threes.are_named = reader.names_threes(&tokens);
         reader.declarations(&tokens)?;
+        reader.found.open_products = reader.open_products(&tokens);
         reader.helpers(&tokens);
         reader.check_kernels();
         reader.found.joining = reader.joining(&tokens, &options);

@@ -240,6 +240,12 @@ pub(super) fn begins_block(tokens: &[Token], at: usize, is_value_type: impl Fn(&
     tokens.get(next).is_some_and(|token| token.kind == TokenKind::Mark(b'{'))
 }
 
+/// Returns whether a number has no fraction, and no exponent.
+pub(super) fn is_whole_number(text: &str) -> bool {
+    let is_hex = text.starts_with("0x") || text.starts_with("0X");
+    if is_hex { !text.contains(['.', 'p', 'P']) } else { !text.contains(['.', 'e', 'E', 'f', 'F', 'h', 'H']) }
+}
+
 /// Returns where what opens at a place is closed, behind the closing mark.
 pub(super) fn closing(tokens: &[Token], begin: usize, open: u8, close: u8) -> Option<usize> {
     let mut depth = 0;

@@ -29,6 +29,8 @@ pub(crate) enum NotFused {
     Item(NotItem),
     /// The driver computes other bits where one work-item does what many do.
     Rounds(&'static str),
+    /// The driver's compiler contracts a product in a fused kernel that it does not contract in a launch.
+    Contracts(String),
     /// The driver does not survive some fused kernels with functions that ask for ids.
     Function(String),
     /// The driver loses vectors of three components on their way to functions.
@@ -57,6 +59,10 @@ impl fmt::Display for NotFused {
             Self::Program(why) => why.fmt(f),
             Self::Item(why) => why.fmt(f),
             Self::Rounds(word) => write!(f, "the driver computes other bits for `{word}` in a fused kernel"),
+            Self::Contracts(product) => write!(
+                f,
+                "the driver may round `{product}` otherwise in a fused kernel, where work-items are not constants (`#pragma OPENCL FP_CONTRACT OFF` ends that)"
+            ),
             Self::Function(name) => write!(
                 f,
                 "function `{name}`, which it calls, asks for ids, and the driver crashes on some fused kernels with such functions"
@@ -174,6 +180,11 @@ impl Kernel {
                 rounds.iter().find(|part| of.source.reaches(self.name(), |word| word.starts_with(**part)))
         {
             return Err(NotFused::Rounds(word));
+        }
+        if let Some(product) = of.source.open_product(self.name())
+            && quirks::contracts_otherwise_in_fused_kernels(device.caps())
+        {
+            return Err(NotFused::Contracts(product.to_owned()));
         }
         if let Some(name) = helpers.keys().next().filter(|_| !quirks::writes_functions_again(device.caps())) {
             return Err(NotFused::Function((*name).to_owned()));

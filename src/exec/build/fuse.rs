@@ -174,19 +174,19 @@ struct Fits<'a> {
 }
 
 /// Returns whether a launch fits, but for its arguments.
-fn fits<'a>(tables: &'a Tables, device: &Device, rules: InTurn, node: NodeId) -> Result<Fits<'a>, WhyNotFused> {
+fn fits<'a>(tables: &'a Tables, device: &Device, node: NodeId) -> Result<Fits<'a>, WhyNotFused> {
     let Command::Kernel { kernel, grid, .. } = tables.ir.command(node) else { return Err(WhyNotFused::Alone) };
     let kernel = &tables.kernels[kernel.index()];
     let of_kernel = |why: NotFused| WhyNotFused::Kernel { kernel: kernel.name().to_owned(), why: why.to_string() };
     let uses = Uses::of(&tables.ir, node);
-    let items = items_of(rules, grid, uses.is_some())?;
+    let items = items_of(grid, uses.is_some())?;
     let item = kernel.item(device).map_err(of_kernel)?;
     let (promises, uses) = (uses.is_some(), uses.filter(|_| item.is_own));
     let waiting = match item.is_group {
         true => Some(quirks::waiting_items_in_fused_kernels(device.caps()).ok_or_else(|| of_kernel(NotFused::Waits))?),
         false => None,
     };
-    let range = range_fits(rules, kernel.name(), grid, (item.may_see_groups, waiting), uses.is_some());
+    let range = range_fits(kernel.name(), grid, (item.may_see_groups, waiting), uses.is_some());
     let (in_turn, sizes) = match range {
         Err(WhyNotFused::Size { .. } | WhyNotFused::Range) if promises && !item.is_own && !item.is_group => {
             return Err(of_kernel(NotFused::Loops));
@@ -197,9 +197,9 @@ fn fits<'a>(tables: &'a Tables, device: &Device, rules: InTurn, node: NodeId) ->
 }
 
 /// Returns how many work-items a launch has, if they are not too many. `is_own`: they may do the launch on their own.
-fn items_of(rules: InTurn, grid: &Grid, is_own: bool) -> Result<u64, WhyNotFused> {
+fn items_of(grid: &Grid, is_own: bool) -> Result<u64, WhyNotFused> {
     let items = grid.global.iter().try_fold(1_u64, |all, size| all.checked_mul(*size as u64));
-    let fit = |items: &u64| *items > 0 && (is_own || *items <= rules.most_items);
+    let fit = |items: &u64| *items > 0 && (is_own || *items <= in_turn::MOST_ITEMS);
     items.filter(fit).ok_or(WhyNotFused::Size { items: items.unwrap_or(u64::MAX) })
 }
 
@@ -210,14 +210,13 @@ type Sizes = [u32; 9];
 /// `waiting`: its work-items may wait for each other, and each work-group has a multiple of so many; `is_own`: the work-items may do the
 /// launch on their own.
 pub(in crate::exec) fn range_fits(
-    rules: InTurn,
     kernel: &str,
     grid: &Grid,
     (may_see_groups, waiting): (bool, Option<usize>),
     is_own: bool,
 ) -> Result<(bool, Option<Sizes>), WhyNotFused> {
-    let items = items_of(rules, grid, is_own)?;
-    let is_small = items <= rules.most_items;
+    let items = items_of(grid, is_own)?;
+    let is_small = items <= in_turn::MOST_ITEMS;
     let divides = |local: &[usize; 3]| (0..3).all(|dim| local[dim] > 0 && grid.global[dim].is_multiple_of(local[dim]));
     if grid.local.as_ref().map_or(may_see_groups, |local| !divides(local)) {
         return Err(WhyNotFused::Divided { kernel: kernel.to_owned() });
@@ -323,7 +322,7 @@ impl<'a> Fusing<'a> {
         args: &[Arg<ById>],
         grid: &Grid,
     ) -> Result<Piece, WhyNotFused> {
-        let Fits { item, items, in_turn, sizes, uses } = fits(self.tables, self.device, self.in_turn, node)?;
+        let Fits { item, items, in_turn, sizes, uses } = fits(self.tables, self.device, node)?;
         let mut needs = Vec::with_capacity(args.len());
         let mut pointers = Vec::new();
         if args.iter().any(|arg| matches!(arg, Arg::Indirect(_))) {

@@ -468,12 +468,10 @@ fn change(
         };
         give(launch.args[index], new)?;
     }
-    if (changed.grid.is_some() || changed.promise)
-        && let Some(rules) = plan.layout.rules
-    {
+    if changed.grid.is_some() || changed.promise {
         let is_own = laid.order != Order::InTurn && Uses::of(&main.ir, *node).is_some();
         let name = main.ir.kernels[kernel.index()].name.as_ref();
-        let fits = fuse::range_fits(rules, name, grid, (launch.may_see_groups, launch.waiting), is_own);
+        let fits = fuse::range_fits(name, grid, (launch.may_see_groups, launch.waiting), is_own);
         let (in_turn, sizes) = fits.map_err(|why| unfit(&format!("its range or promise: {why}")))?;
         let keeps_its_form = match laid.order {
             Order::InTurn => in_turn,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::helpers::bare;
 use super::{Macro, Piece, Reader};
-use crate::opencl_c::tokens::{Token, TokenKind, split};
+use crate::opencl_c::tokens::{Token, TokenKind, is_whole_number, split};
 use crate::opencl_c::unreadable::Unreadable;
 use crate::opencl_c::words::{DECLARING, check_word, is_keyword, is_word};
 
@@ -45,6 +45,8 @@ impl Reader<'_> {
             TokenKind::Number | TokenKind::Text => Piece::Other,
             TokenKind::Directive => Piece::Mark(b'#'),
         };
+        let has_fraction =
+            pieces.iter().any(|token| token.kind == TokenKind::Number && !is_whole_number(&body[token.at.clone()]));
         let body: Vec<Piece> = pieces.iter().map(piece).collect();
         self.functions.bare.entry(name.to_owned()).or_default().extend(bare(&body));
         self.note_calls_of_macro(name, &body, params);
@@ -84,6 +86,9 @@ impl Reader<'_> {
         let known = self.macros.entry(name.to_owned()).or_insert_with(Macro::new);
         known.takes_arguments |= takes_arguments;
         known.has_params |= has_params;
+        let names = params.unwrap_or_default().split(|c: char| !is_word(c)).filter(|name| !name.is_empty());
+        known.params.extend(names.map(str::to_owned));
+        known.has_fraction |= has_fraction;
         known.may_be_empty |= body.is_empty();
         known.body.extend(body);
         known.last = at.or(known.last);
@@ -113,6 +118,14 @@ impl Reader<'_> {
 
 impl Macro {
     fn new() -> Self {
-        Self { takes_arguments: false, has_params: false, may_be_empty: false, body: Vec::new(), last: None }
+        Self {
+            takes_arguments: false,
+            has_params: false,
+            params: BTreeSet::new(),
+            has_fraction: false,
+            may_be_empty: false,
+            body: Vec::new(),
+            last: None,
+        }
     }
 }
