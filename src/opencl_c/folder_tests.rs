@@ -104,7 +104,9 @@ fn the_kernels_of_a_folder_are_read() {
                 Ok(source) => what(source, &kernel),
                 Err(why) => format!("no source: {why}"),
             };
-            println!("{}: {kernel}: {what}", path.strip_prefix(&folder).unwrap().display());
+            let product = read.as_ref().ok().and_then(|source| source.open_product(&kernel));
+            let product = product.map_or_else(String::new, |product| format!(", but for `{product}`"));
+            println!("{}: {kernel}: {what}{product}", path.strip_prefix(&folder).unwrap().display());
             *counts.entry(what.split(':').next().unwrap_or_default().to_owned()).or_default() += 1;
         }
     }

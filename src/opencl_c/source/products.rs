@@ -69,7 +69,7 @@ impl Reader<'_> {
                 unread = true;
                 continue;
             }
-            let mut function = Function { reader: self, body: &body, open: BTreeSet::new(), whole: BTreeSet::new() };
+            let mut function = Function::new(self, &body);
             let known = given.get(*name).filter(|_| !unread && !is_again).map(Vec::as_slice).unwrap_or_default();
             function.read_params(&tokens[params.clone()], (!is_kernel).then_some(known));
             function.read_variables();
@@ -126,17 +126,36 @@ impl Reader<'_> {
     }
 }
 
+/// What a compiler may know of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Value {
+    /// It may be any constant.
+    Known,
+    /// If it is a constant, it is 0 or a power of two.
+    Plain,
+    Unknown,
+}
+
+/// How many parentheses are in others at most: what is deeper counts as known.
+const MOST_INSIDE: usize = 32;
+
 /// A function, of which products are looked for.
 struct Function<'a, 'r> {
     reader: &'a Reader<'r>,
     body: &'a [Token],
     /// Names of values that no compiler knows, and of memory.
     open: BTreeSet<&'r str>,
+    /// Names of values that no compiler knows, or that are 0 or a power of two: such a product has nothing to round.
+    plain: BTreeSet<&'r str>,
     /// Names of whole numbers.
     whole: BTreeSet<&'r str>,
 }
 
-impl<'r> Function<'_, 'r> {
+impl<'a, 'r> Function<'a, 'r> {
+    fn new(reader: &'a Reader<'r>, body: &'a [Token]) -> Self {
+        Self { reader, body, open: BTreeSet::new(), plain: BTreeSet::new(), whole: BTreeSet::new() }
+    }
+
     fn word(&self, at: usize) -> Option<&'r str> {
         let token = self.body.get(at)?;
         (token.kind == TokenKind::Word).then(|| &self.reader.text[token.at.clone()])
@@ -174,8 +193,7 @@ impl<'r> Function<'_, 'r> {
 
     /// Finds the variables: one is open if all that it gets is.
     fn read_variables(&mut self) {
-        let (mut sets, mut never): (Vec<(&str, Range<usize>)>, BTreeSet<&str>) = Default::default();
-        let mut pointers = BTreeSet::new();
+        let (mut sets, mut never): (Vec<(&str, Range<usize>, bool)>, BTreeSet<&str>) = Default::default();
         // How many parentheses are open, and were at the type of whole numbers that begins this declaration.
         let (mut depth, mut type_at) = (0_usize, None);
         for at in 0..self.body.len() {
@@ -198,33 +216,58 @@ impl<'r> Function<'_, 'r> {
             }
             let is_address =
                 before == b'&' && at.checked_sub(2).is_some_and(|at| matches!(self.mark(at), b'(' | b',' | b'='));
-            let is_declared = |at: usize| self.word(at).is_some_and(|word| is_type(word) || word == "const");
-            if before == b'*' && at.checked_sub(2).is_some_and(is_declared) {
-                pointers.insert(name);
-            }
-            let is_array = self.mark(at + 1) == b'[' && !self.open.contains(name) && !pointers.contains(name);
-            // A member of it may be set, too.
+            // An element or a member of it may be set, too.
             let mut end = at + 1;
-            while self.mark(end) == b'.' && self.word(end + 1).is_some() {
-                end += 2;
+            loop {
+                end = match self.mark(end) {
+                    b'[' => self.closes(end, b'[', b']'),
+                    b'.' if self.word(end + 1).is_some() => end + 2,
+                    _ => break,
+                };
             }
-            if is_address || is_array {
+            let by = self.mark(end);
+            if is_address {
                 never.insert(name);
-            } else if self.mark(end) == b'=' && self.mark(end + 1) != b'=' {
-                sets.push((name, end + 1..self.value_ends(end + 1)));
+            } else if self.open.contains(name) && end > at + 1 {
+                // That is memory.
+            } else if by == b'=' && self.mark(end + 1) != b'=' {
+                sets.push((name, end + 1..self.value_ends(end + 1), false));
+            } else if b"+-*/".contains(&by) && self.mark(end + 1) == b'=' {
+                sets.push((name, end + 2..self.value_ends(end + 2), true));
+            } else if (b"+-".contains(&by) && self.mark(end + 1) == by)
+                || (b"+-".contains(&before) && at.checked_sub(2).map(|at| self.mark(at)) == Some(before))
+            {
+                sets.push((name, end..end, true));
             }
         }
-        self.open.extend(sets.iter().map(|(name, _)| *name).filter(|name| !never.contains(name)));
+        let set = sets.iter().filter(|(.., adds)| !adds).map(|(name, ..)| *name).filter(|name| !never.contains(name));
+        self.open.extend(set);
         self.open.retain(|name| !never.contains(name));
-        // One that is not open may be in what others get.
+        // One that is not may be in what others get.
         loop {
-            let is_closed =
-                |(name, value): &&(&str, Range<usize>)| self.open.contains(name) && !self.is_open(value.clone());
-            let closed: Vec<&str> = sets.iter().filter(is_closed).map(|(name, _)| *name).collect();
-            if closed.is_empty() {
+            let mut is_same = true;
+            for (name, value, adds) in &sets {
+                let value = if self.plain.contains(name) || self.open.contains(name) {
+                    self.value(value.clone(), 0)
+                } else {
+                    continue;
+                };
+                // What a compiler does not know it does not know after an addition.
+                let is_kept = value == Value::Unknown || (*adds && self.open.contains(name));
+                if is_kept || (value == Value::Plain && !adds && self.plain.contains(name)) {
+                    continue;
+                }
+                is_same = false;
+                if self.open.remove(name) && value == Value::Plain {
+                    self.plain.insert(name);
+                } else {
+                    self.open.remove(name);
+                    self.plain.remove(name);
+                }
+            }
+            if is_same {
                 return;
             }
-            self.open.retain(|name| !closed.contains(name));
         }
     }
 
@@ -260,9 +303,86 @@ impl<'r> Function<'_, 'r> {
         })
     }
 
-    /// Whether a value has a part that no compiler knows. A choice may be between constants.
+    /// Whether no compiler knows a value.
     fn is_open(&self, range: Range<usize>) -> bool {
-        !range.clone().any(|at| self.mark(at) == b'?') && self.names(range).any(|name| self.open.contains(name))
+        self.value(range, 0) == Value::Unknown
+    }
+
+    /// Returns what a compiler may know of a value, which is in so many parentheses.
+    fn value(&self, range: Range<usize>, inside: usize) -> Value {
+        let mut range = range;
+        // Signs, casts, and parentheses around all of it.
+        loop {
+            let at = range.start;
+            let end = if self.mark(at) == b'(' { self.group_ends(at) } else { at };
+            if at < range.end && b"+-".contains(&self.mark(at)) {
+                range.start += 1;
+            } else if end > at && end < range.end && self.is_cast(end - 1) {
+                range.start = end;
+            } else if end > at && end == range.end {
+                range = at + 1..end - 1;
+            } else {
+                break;
+            }
+        }
+        if inside > MOST_INSIDE || range.is_empty() {
+            return Value::Known;
+        }
+        let (mut at, mut choice, mut depth) = (range.start, None, 0_usize);
+        let mut known = Value::Known;
+        while at < range.end {
+            match self.mark(at) {
+                b'[' => {
+                    at = self.closes(at, b'[', b']');
+                    continue;
+                }
+                b'(' => {
+                    let end = self.group_ends(at);
+                    let has_choice = (at..end).any(|at| self.mark(at) == b'?');
+                    if has_choice {
+                        known = known.max(if self.value(at..end, inside + 1) == Value::Unknown {
+                            Value::Unknown
+                        } else {
+                            Value::Known
+                        });
+                        at = end;
+                        continue;
+                    }
+                }
+                b'?' => {
+                    depth += 1;
+                    choice = choice.or(Some((at, None)));
+                }
+                b':' => {
+                    depth = depth.saturating_sub(1);
+                    if let Some((begin, None)) = choice.filter(|_| depth == 0) {
+                        choice = Some((begin, Some(at)));
+                    }
+                }
+                _ if self.name(at).is_some_and(|name| self.open.contains(name)) => known = Value::Unknown,
+                _ => {}
+            }
+            at += 1;
+        }
+        match choice {
+            Some((begin, Some(middle))) => {
+                let one = self.value(begin + 1..middle, inside + 1);
+                return one.min(self.value(middle + 1..range.end, inside + 1));
+            }
+            Some(_) => return Value::Known,
+            None => {}
+        }
+        let first = &self.body[range.start];
+        let is_element = || self.mark(range.start + 1) == b'[' && self.closes(range.start + 1, b'[', b']') == range.end;
+        let is_plain = match first.kind {
+            TokenKind::Number => range.len() == 1 && is_power(&self.reader.text[first.at.clone()]),
+            TokenKind::Word => {
+                let is_plain = self.name(range.start).is_some_and(|name| self.plain.contains(name));
+                is_plain && (range.len() == 1 || is_element())
+            }
+            _ => false,
+        };
+        if is_plain { known.max(Value::Plain) } else { known }
     }
 
     /// Whether all in a range is of whole numbers, which nothing rounds.
@@ -312,9 +432,29 @@ impl<'r> Function<'_, 'r> {
             let is_whole = self
                 .name(begin)
                 .is_none_or(|name| !self.reader.macro_multiplies(name) || self.reader.macro_is_whole(name));
-            let is_fine = self.is_open(of.clone()) || (is_whole && self.is_whole(of.clone()));
+            let is_fine = self.rounds_nothing(of.clone()) || (is_whole && self.is_whole(of.clone()));
             (!is_fine).then(|| text(begin..of.end.max(begin + 1)))
         })
+    }
+
+    /// Whether one of the factors, or all that a function is given, is no constant for which a product is rounded.
+    fn rounds_nothing(&self, range: Range<usize>) -> bool {
+        let (mut begin, mut at) = (range.start, range.start);
+        while at < range.end {
+            at = match self.mark(at) {
+                b'(' => self.group_ends(at),
+                b'[' => self.closes(at, b'[', b']'),
+                b'*' | b'/' => {
+                    if self.value(begin..at, 0) > Value::Known {
+                        return true;
+                    }
+                    begin = at + 1;
+                    begin
+                }
+                _ => at + 1,
+            };
+        }
+        self.value(begin..range.end, 0) > Value::Known
     }
 
     /// Whether a function of OpenCL C may multiply.
@@ -439,4 +579,14 @@ impl<'r> Function<'_, 'r> {
 fn is_whole(word: &str) -> bool {
     let is_other = ["float", "double", "half", "void"].iter().any(|other| word.starts_with(other));
     is_type(word) && !is_other
+}
+
+/// Whether a number is 0 or a power of two.
+fn is_power(text: &str) -> bool {
+    let number: Option<f64> = match is_whole_number(text) {
+        true => text.trim_end_matches(['u', 'U', 'l', 'L']).parse().ok(),
+        false => text.trim_end_matches(['f', 'F', 'h', 'H']).parse().ok(),
+    };
+    // All bits of the fraction are zero.
+    number.is_some_and(|number| number == 0.0 || (number.is_normal() && number.to_bits() << 12 == 0))
 }
