@@ -120,6 +120,10 @@ fn a_function_is_looked_at_for_all_its_calls() {
     assert_eq!(of("#define G half_of(1.0f, 2.0f)", "a[0] = half_of(x, x) + G;").as_deref(), Some("y * z"));
     let later = "float g(float y);\nfloat f() { return g(1.0f); }\nfloat g(float y) { return y * 0.3f + 1.0f; }";
     assert_eq!(in_body(later, "a[0] = f() + g(x);").as_deref(), Some("y * 0.3f"));
+    let first = "float first(const float *p) { return p[0] * 0.3f + 1.0f; }";
+    assert_eq!(in_body(first, "float f[2]; f[0] = 0.7f; a[0] = first(f);").as_deref(), Some("p[0] * 0.3f"));
+    assert_eq!(in_body(first, "float f[2]; f[0] = b[0]; a[0] = first(f);"), None);
+    assert_eq!(in_body(&first.replace("const", "global const"), "a[0] = first(b);"), None);
     let whole = "size_t of(uint d);\nstatic size_t id() { return of(0); }\nsize_t of(uint d) { return get_global_id(d) * 2 + 1; }";
     assert_eq!(in_body(whole, "a[id()] = x;"), None);
 }

@@ -8,6 +8,7 @@ mod counted;
 mod helpers;
 mod joining;
 mod kernel;
+mod known;
 mod later;
 mod light;
 mod local;

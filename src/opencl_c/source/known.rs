@@ -1,0 +1,347 @@
+//! What a compiler may know of the values of a function: constants, and what it makes of ids where it knows the work-item.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use crate::opencl_c::source::Reader;
+use crate::opencl_c::source::counted::mark;
+use crate::opencl_c::tokens::{Token, TokenKind, closing, is_whole_number};
+use crate::opencl_c::words::{IDS, is_keyword, is_type};
+
+/// Words before parentheses that call nothing.
+pub(super) const NO_CALLS: [&str; 7] = ["if", "for", "while", "switch", "return", "sizeof", "__attribute__"];
+
+/// What pointers lead to that no compiler knows.
+const MEMORY: [&str; 4] = ["global", "__global", "local", "__local"];
+
+/// What a compiler may know of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Value {
+    /// It may be any constant.
+    Known,
+    /// If it is a constant, it is 0 or a power of two.
+    Plain,
+    Unknown,
+}
+
+/// How many parentheses are in others at most: what is deeper counts as known.
+const MOST_INSIDE: usize = 32;
+
+/// A function whose values are looked at.
+pub(super) struct Function<'a, 'r> {
+    pub(super) reader: &'a Reader<'r>,
+    pub(super) body: &'a [Token],
+    /// Names of values that no compiler knows, and of memory.
+    open: BTreeSet<&'r str>,
+    /// Names of values that no compiler knows, or that are 0 or a power of two: such a product has nothing to round.
+    plain: BTreeSet<&'r str>,
+    /// Names of whole numbers.
+    whole: BTreeSet<&'r str>,
+}
+
+impl<'a, 'r> Function<'a, 'r> {
+    pub(super) fn new(reader: &'a Reader<'r>, body: &'a [Token]) -> Self {
+        Self { reader, body, open: BTreeSet::new(), plain: BTreeSet::new(), whole: BTreeSet::new() }
+    }
+
+    pub(super) fn word(&self, at: usize) -> Option<&'r str> {
+        let token = self.body.get(at)?;
+        (token.kind == TokenKind::Word).then(|| &self.reader.text[token.at.clone()])
+    }
+
+    pub(super) fn mark(&self, at: usize) -> u8 {
+        mark(self.body, at)
+    }
+
+    /// Returns the word at a place if it is no member.
+    pub(super) fn name(&self, at: usize) -> Option<&'r str> {
+        self.word(at).filter(|_| at.checked_sub(1).is_none_or(|before| self.mark(before) != b'.'))
+    }
+
+    /// `given`: of which no compiler knows what calls give; None if of none.
+    pub(super) fn read_params(&mut self, params: &[Token], given: Option<&[bool]>) {
+        let inside = params.get(1..params.len().saturating_sub(1)).unwrap_or_default();
+        for (number, param) in inside.split(|token| token.kind == TokenKind::Mark(b',')).enumerate() {
+            let reader = self.reader;
+            let words: Vec<&'r str> = param
+                .iter()
+                .filter(|token| token.kind == TokenKind::Word)
+                .map(|token| &reader.text[token.at.clone()])
+                .collect();
+            let Some((name, types)) = words.split_last() else { continue };
+            let is_pointer = param.iter().any(|token| token.kind == TokenKind::Mark(b'*'));
+            // Private memory may have constants.
+            let is_memory = is_pointer && types.iter().any(|word| MEMORY.contains(word));
+            if is_memory || given.is_none_or(|given| given.get(number) == Some(&true)) {
+                self.open.insert(name);
+            }
+            if !is_pointer && types.iter().any(|word| is_whole(word)) {
+                self.whole.insert(name);
+            }
+        }
+    }
+
+    /// Finds the variables: one is open if all that it gets is.
+    pub(super) fn read_variables(&mut self) {
+        // What each gets, and whether it is added to it.
+        let mut sets: Vec<(&str, Range<usize>, bool)> = Vec::new();
+        let mut never: BTreeSet<&str> = BTreeSet::new();
+        // How many parentheses are open, and were at the type of whole numbers that begins this declaration.
+        let (mut depth, mut type_at) = (0_usize, None);
+        for at in 0..self.body.len() {
+            match self.mark(at) {
+                b'(' | b'[' => depth += 1,
+                b')' | b']' => depth = depth.saturating_sub(1),
+                b';' | b'{' | b'}' => type_at = None,
+                _ => {}
+            }
+            type_at = type_at.filter(|of| *of <= depth);
+            let Some(name) = self.name(at) else { continue };
+            if is_type(name) {
+                type_at = is_whole(name).then_some(depth);
+                continue;
+            }
+            let before = at.checked_sub(1).map_or(0, |before| self.mark(before));
+            let is_behind_type = before == 0 && at.checked_sub(1).and_then(|at| self.word(at)).is_some();
+            if type_at == Some(depth) && (is_behind_type || before == b',') && !self.open.contains(name) {
+                self.whole.insert(name);
+            }
+            let is_address =
+                before == b'&' && at.checked_sub(2).is_some_and(|at| matches!(self.mark(at), b'(' | b',' | b'='));
+            // An element or a member of it may be set, too.
+            let mut end = at + 1;
+            loop {
+                end = match self.mark(end) {
+                    b'[' => self.closes(end, b'[', b']'),
+                    b'.' if self.word(end + 1).is_some() => end + 2,
+                    _ => break,
+                };
+            }
+            let by = self.mark(end);
+            if is_address {
+                never.insert(name);
+            } else if self.open.contains(name) && end > at + 1 {
+                // That is memory.
+            } else if by == b'=' && self.mark(end + 1) != b'=' {
+                sets.push((name, end + 1..self.value_ends(end + 1), false));
+            } else if b"+-*/".contains(&by) && self.mark(end + 1) == b'=' {
+                sets.push((name, end + 2..self.value_ends(end + 2), true));
+            } else if (b"+-".contains(&by) && self.mark(end + 1) == by)
+                || (b"+-".contains(&before) && at.checked_sub(2).map(|at| self.mark(at)) == Some(before))
+            {
+                sets.push((name, end..end, true));
+            }
+        }
+        let set = sets.iter().filter(|(.., adds)| !adds).map(|(name, ..)| *name).filter(|name| !never.contains(name));
+        self.open.extend(set);
+        self.open.retain(|name| !never.contains(name));
+        // One that is not may be in what others get.
+        loop {
+            let mut is_same = true;
+            for (name, value, adds) in &sets {
+                if !self.plain.contains(name) && !self.open.contains(name) {
+                    continue;
+                }
+                let value = self.value(value.clone(), 0);
+                // What a compiler does not know it does not know after an addition.
+                let is_kept = value == Value::Unknown || (*adds && self.open.contains(name));
+                if is_kept || (value == Value::Plain && !adds && self.plain.contains(name)) {
+                    continue;
+                }
+                is_same = false;
+                if self.open.remove(name) && value == Value::Plain {
+                    self.plain.insert(name);
+                } else {
+                    self.open.remove(name);
+                    self.plain.remove(name);
+                }
+            }
+            if is_same {
+                return;
+            }
+        }
+    }
+
+    /// Returns where a value that begins at a place ends.
+    pub(super) fn value_ends(&self, begin: usize) -> usize {
+        let mut depth = 0_usize;
+        let ends = |at: &usize| match self.mark(*at) {
+            b'(' | b'[' | b'{' => {
+                depth += 1;
+                false
+            }
+            b')' | b']' | b'}' if depth > 0 => {
+                depth -= 1;
+                false
+            }
+            b')' | b']' | b'}' | b';' => true,
+            b',' => depth == 0,
+            _ => false,
+        };
+        (begin..self.body.len()).find(ends).unwrap_or(self.body.len())
+    }
+
+    /// Returns the names in a range that are not within an index.
+    pub(super) fn names(&self, range: Range<usize>) -> impl Iterator<Item = &'r str> {
+        let mut depth = 0_usize;
+        range.filter_map(move |at| {
+            match self.mark(at) {
+                b'[' => depth += 1,
+                b']' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth == 0 { self.name(at) } else { None }
+        })
+    }
+
+    /// Whether no compiler knows a value.
+    pub(super) fn is_open(&self, range: Range<usize>) -> bool {
+        self.value(range, 0) == Value::Unknown
+    }
+
+    /// Returns what a compiler may know of a value, which is in so many parentheses.
+    pub(super) fn value(&self, range: Range<usize>, inside: usize) -> Value {
+        let mut range = range;
+        // Signs, casts, and parentheses around all of it.
+        loop {
+            let at = range.start;
+            let end = if self.mark(at) == b'(' { self.group_ends(at) } else { at };
+            if at < range.end && b"+-".contains(&self.mark(at)) {
+                range.start += 1;
+            } else if end > at && end < range.end && self.is_cast(end - 1) {
+                range.start = end;
+            } else if end > at && end == range.end {
+                range = at + 1..end - 1;
+            } else {
+                break;
+            }
+        }
+        if inside > MOST_INSIDE || range.is_empty() {
+            return Value::Known;
+        }
+        let (mut at, mut choice, mut depth) = (range.start, None, 0_usize);
+        let mut known = Value::Known;
+        while at < range.end {
+            match self.mark(at) {
+                b'[' => {
+                    at = self.closes(at, b'[', b']');
+                    continue;
+                }
+                b'(' => {
+                    let end = self.group_ends(at);
+                    let has_choice = (at..end).any(|at| self.mark(at) == b'?');
+                    if has_choice {
+                        let is_open = self.value(at..end, inside + 1) == Value::Unknown;
+                        known = if is_open { Value::Unknown } else { known };
+                        at = end;
+                        continue;
+                    }
+                }
+                b'?' => {
+                    depth += 1;
+                    choice = choice.or(Some((at, None)));
+                }
+                b':' => {
+                    depth = depth.saturating_sub(1);
+                    if let Some((begin, None)) = choice.filter(|_| depth == 0) {
+                        choice = Some((begin, Some(at)));
+                    }
+                }
+                _ if self.name(at).is_some_and(|name| self.open.contains(name)) => known = Value::Unknown,
+                _ => {}
+            }
+            at += 1;
+        }
+        match choice {
+            Some((begin, Some(middle))) => {
+                let one = self.value(begin + 1..middle, inside + 1);
+                return one.min(self.value(middle + 1..range.end, inside + 1));
+            }
+            Some(_) => return Value::Known,
+            None => {}
+        }
+        let first = &self.body[range.start];
+        let is_element = || self.mark(range.start + 1) == b'[' && self.closes(range.start + 1, b'[', b']') == range.end;
+        let is_plain = match first.kind {
+            TokenKind::Number => range.len() == 1 && is_power(&self.reader.text[first.at.clone()]),
+            TokenKind::Word => {
+                let is_plain = self.name(range.start).is_some_and(|name| self.plain.contains(name));
+                is_plain && (range.len() == 1 || is_element())
+            }
+            _ => false,
+        };
+        if is_plain { known.max(Value::Plain) } else { known }
+    }
+
+    /// Whether all in a range is of whole numbers, which nothing rounds.
+    pub(super) fn is_whole(&self, range: Range<usize>) -> bool {
+        let is_number = |at: usize| {
+            let token = &self.body[at];
+            token.kind != TokenKind::Number || is_whole_number(&self.reader.text[token.at.clone()])
+        };
+        let is_name = |name: &str| {
+            self.whole.contains(name) || is_whole(name) || IDS.contains(&name) || self.reader.macro_is_whole(name)
+        };
+        range.clone().all(is_number) && self.names(range).all(is_name)
+    }
+
+    /// Whether an operand may end at a place: otherwise what follows is a sign, or the star of a pointer.
+    pub(super) fn ends_operand(&self, at: usize) -> bool {
+        let is_value = |word: &str| !is_type(word) && !NO_CALLS.contains(&word) && !is_keyword(word);
+        let kind = self.body[at].kind;
+        kind == TokenKind::Number || matches!(self.mark(at), b')' | b']') || self.word(at).is_some_and(is_value)
+    }
+
+    /// Whether the parenthesis that closes at a place is of a cast.
+    pub(super) fn is_cast(&self, at: usize) -> bool {
+        let begin = if self.mark(at) == b')' { self.opens(at, b'(', b')') } else { at };
+        begin + 1 < at && (begin + 1..at).all(|at| self.word(at).is_some_and(is_type))
+    }
+
+    pub(super) fn opens(&self, at: usize, open: u8, close: u8) -> usize {
+        let mut depth = 0_usize;
+        let opens = |at: &usize| {
+            let mark = self.mark(*at);
+            depth += usize::from(mark == close);
+            depth = depth.saturating_sub(usize::from(mark == open));
+            depth == 0
+        };
+        (0..=at).rev().find(opens).unwrap_or(0)
+    }
+
+    pub(super) fn closes(&self, at: usize, open: u8, close: u8) -> usize {
+        closing(self.body, at, open, close).unwrap_or(self.body.len())
+    }
+
+    pub(super) fn group_ends(&self, at: usize) -> usize {
+        self.closes(at, b'(', b')')
+    }
+
+    /// Returns the arguments of a call, from its parenthesis.
+    pub(super) fn args(&self, begin: usize) -> Vec<Range<usize>> {
+        let end = self.group_ends(begin).saturating_sub(1);
+        let (mut args, mut at) = (Vec::new(), begin + 1);
+        while at < end {
+            let last = self.value_ends(at).min(end);
+            args.push(at..last);
+            at = last + 1;
+        }
+        args
+    }
+}
+
+/// Whether a word is a type of whole numbers.
+pub(super) fn is_whole(word: &str) -> bool {
+    let is_other = ["float", "double", "half", "void"].iter().any(|other| word.starts_with(other));
+    is_type(word) && !is_other
+}
+
+/// Whether a number is 0 or a power of two.
+fn is_power(text: &str) -> bool {
+    let number: Option<f64> = match is_whole_number(text) {
+        true => text.trim_end_matches(['u', 'U', 'l', 'L']).parse().ok(),
+        false => text.trim_end_matches(['f', 'F', 'h', 'H']).parse().ok(),
+    };
+    // All bits of the fraction are zero.
+    number.is_some_and(|number| number == 0.0 || (number.is_normal() && number.to_bits() << 12 == 0))
+}
