@@ -32,7 +32,7 @@ const SOURCE: &str = "
     struct point { real helper, table; };
     constant float table[2] = { N, KEYS }, one = N / 2.0f;
     real helper(real x);
-    real helper(real x) { enum kind k = BIG; return (real)(x * (real)0.5f + table[0] * (real)k); }
+    real helper(real x) { enum kind k = BIG; return (real)(x * (real)0.5f + x * table[0] * (real)k); }
     float where(global const float *x, uint by) { return x[get_global_id(0)] + by; }
     float both(float table, float pair) { struct point of = { table, pair }; return of.helper - of.table * N; }
     kernel void f(global float *x, const pair by, real more) {
@@ -259,7 +259,7 @@ fn chains_of_one_program_are_built_where_the_text_of_several_is_not() {
         // Two types that no macro stands for, because they are read as types of OpenCL C's.
         let source = format!(
             "typedef struct {{ ulong low, high; }} uint128;
-            kernel void f(global float *x) {{ uint128 by = {{ 3, {number} }}; x[get_global_id(0)] += by.low * by.high; }}"
+            kernel void f(global float *x) {{ uint128 by = {{ 3, {number} }}; x[get_global_id(0)] += by.low + 2 * by.high; }}"
         );
         Program::from_source(&field.bench.queue, &source).unwrap().kernel("f").unwrap()
     });

@@ -85,6 +85,7 @@ fn products_of_memory_and_arguments_are_not() {
         "float s = 0.0f; for (int k = 0; k < n; ++k) s += b[i * 8 + k] * b[k]; a[i] = s;",
         "uint h = i; for (int k = 0; k < 32; ++k) h = h * 1664525u + 1013904223u; a[i] = h;",
         "a[i] = 0.3f * i;",
+        "a[i] += 0.1f * N * 3 + (float)N * 0.7f;",
         // Such products have nothing to round.
         "a[i] = x + 0.5f * i - 4 * (float)i; float f = n > 3 ? b[i] : 2.0f; a[i] += f * 0.3f;",
         "float f = 0.0f; for (int k = 0; k < n; ++k) f += b[k]; a[i] = 0.85f * f + 1.0f; float g = f; a[i] = sqrt(g) + x;",

@@ -285,6 +285,11 @@ impl<'a, 'r> Function<'a, 'r> {
         range.clone().all(is_number) && self.names(range).all(is_name)
     }
 
+    /// Whether all in a range is written as numbers: every compiler knows it, wherever it is.
+    pub(super) fn is_written(&self, range: Range<usize>) -> bool {
+        range.clone().all(|at| self.word(at).is_none_or(|word| is_type(word) || self.reader.macro_is_written(word)))
+    }
+
     /// Whether an operand may end at a place: otherwise what follows is a sign, or the star of a pointer.
     pub(super) fn ends_operand(&self, at: usize) -> bool {
         let is_value = |word: &str| !is_type(word) && !NO_CALLS.contains(&word) && !is_keyword(word);
@@ -295,7 +300,8 @@ impl<'a, 'r> Function<'a, 'r> {
     /// Whether the parenthesis that closes at a place is of a cast.
     pub(super) fn is_cast(&self, at: usize) -> bool {
         let begin = if self.mark(at) == b')' { self.opens(at, b'(', b')') } else { at };
-        begin + 1 < at && (begin + 1..at).all(|at| self.word(at).is_some_and(is_type))
+        let names_type = |word: &str| is_type(word) || self.reader.functions.types.contains(word);
+        begin + 1 < at && (begin + 1..at).all(|at| self.word(at).is_some_and(names_type))
     }
 
     pub(super) fn opens(&self, at: usize, open: u8, close: u8) -> usize {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::opencl_c::source::known::{Function, NO_CALLS, Value, is_whole};
-use crate::opencl_c::source::{Piece, Reader, Source};
+use crate::opencl_c::source::{Macro, Piece, Reader, Source};
 use crate::opencl_c::tokens::{Token, TokenKind};
 use crate::opencl_c::words::{IDS, is_keyword, is_type};
 
@@ -47,7 +47,11 @@ impl Reader<'_> {
             return found;
         }
         // What a macro hands on is not known.
-        let in_macros = self.macros.keys().flat_map(|name| self.pieces(name));
+        let in_macro = |(name, of): (&'_ String, &'_ Macro)| {
+            let words: Vec<&str> = self.pieces(name).filter(|word| !of.params.contains(*word)).collect();
+            words
+        };
+        let in_macros = self.macros.iter().flat_map(in_macro);
         let mut given: Given = in_macros
             .filter(|word| self.found.functions.contains(*word))
             .map(|word| (word.to_owned(), Vec::new()))
@@ -97,6 +101,12 @@ impl Reader<'_> {
             && pragmas.all(|pragma| pragma.setting.ends_with("OFF") && !pragma.is_conditional)
     }
 
+    /// Whether a macro has nothing but numbers, and types to which they are converted.
+    pub(super) fn macro_is_written(&self, name: &str) -> bool {
+        let is_fine = |word: &String| self.macros.contains_key(word) || is_type(word);
+        self.macros.contains_key(name) && self.reached(name).iter().all(is_fine)
+    }
+
     /// Whether a macro makes whole numbers of such ones.
     pub(super) fn macro_is_whole(&self, name: &str) -> bool {
         let reached = self.reached(name);
@@ -119,7 +129,7 @@ impl Reader<'_> {
                 .get(word)
                 .is_some_and(|of| of.body.iter().any(|piece| matches!(piece, Piece::Mark(b'*' | b'#'))))
         };
-        self.macros.contains_key(name) && !self.is_number(name) && self.reached(name).iter().any(has)
+        self.macros.contains_key(name) && !self.macro_is_written(name) && self.reached(name).iter().any(has)
     }
 }
 
@@ -159,7 +169,9 @@ impl<'r> Function<'_, 'r> {
             let is_whole = self
                 .name(begin)
                 .is_none_or(|name| !self.reader.macro_multiplies(name) || self.reader.macro_is_whole(name));
-            let is_fine = self.rounds_nothing(of.clone()) || (is_whole && self.is_whole(of.clone()));
+            let is_fine = self.rounds_nothing(of.clone())
+                || (is_whole && self.is_whole(of.clone()))
+                || (begin == of.start && self.is_written(of.clone()));
             (!is_fine).then(|| text(begin..of.end.max(begin + 1)))
         })
     }
