@@ -179,6 +179,39 @@ fn conflicts_are_found_before_launches_are_fused() {
     assert_eq!(allowed.report().fused.len(), 1);
 }
 
+/// Rule Z1: PoCL 3.1 rounds a product of an id and a number in a launch, and contracts it with the sum in a fused kernel.
+#[test]
+fn a_product_that_a_fused_kernel_would_not_round_stays_in_launches() {
+    let field = Field::new();
+    let caps = field.bench.queue.device().caps().clone();
+    let is_pocl3 = caps.platform == "Portable Computing Language" && caps.driver_version.starts_with("3.");
+    let source = "kernel void f(global float *x) { size_t i = get_global_id(0); x[i] = x[i] + 0.353f * convert_float(i & 15); }
+                  kernel void g(global float *x, float by) { size_t i = get_global_id(0); x[i] = x[i] + by * convert_float(i & 15); }";
+    for (pragma, contracts) in [("", true), ("#pragma OPENCL FP_CONTRACT OFF\n", false)] {
+        let program = Program::from_source(&field.bench.queue, &format!("{pragma}{source}")).unwrap();
+        let graph = field.bench.graph();
+        let x = &field.buffers[0];
+        for kernel in ["f", "g", "f", "g"].map(|name| program.kernel(name).unwrap()) {
+            // SAFETY: a work-item touches its own element.
+            unsafe {
+                let node = graph.kernel(&kernel).read_write(x);
+                let node = if kernel.name() == "g" { node.arg(0.353_f32) } else { node };
+                node.range(LEN).work_group(64).add()
+            }
+            .unwrap();
+        }
+        let report = field.compare(&graph, Path::Replay);
+        let why: Vec<String> = report.not_fused.iter().map(|of| of.why.to_string()).collect();
+        if is_pocl3 && contracts {
+            let product =
+                "kernel `f`: the driver may round `0.353f * convert_float(i & 15)` otherwise in a fused kernel";
+            assert!(why.iter().any(|why| why.starts_with(product)), "{report}");
+        } else {
+            assert_eq!((report.fused.len(), why.len()), (1, 0), "{report}");
+        }
+    }
+}
+
 /// Rules Z2, Z3, Z6, Z8: what is not fused runs as it is, and the report says why.
 #[test]
 fn what_is_not_fused_says_why() {
