@@ -317,17 +317,13 @@ pub(crate) fn loses_vectors_of_three(caps: &Caps) -> bool {
 }
 
 /// Between barriers, drivers of CPUs do the work-items of a group in a loop, and what they know on both sides of one goes through memory. rusticl
-/// (Mesa 26.2): with 1 024 work-items a chain of launches of 1 024 takes 1.3 to 2.1 times as long as with 64, but one of 16 384 takes 0.4 to 0.7.
-/// Intel's CPU runtime (2026.2): chains take 0.8 to 1.0 of what they take with 256.
+/// (Mesa 26.2): with 1 024 work-items a chain of launches of 1 024 takes 1.3 to 2.1 times as long as with 64. Intel's CPU runtime (2026.2): chains
+/// take 0.8 to 1.0 of what they take with 256.
 ///
-/// Returns how many work-items share the launches of a fused kernel at most, of which the largest has so many, if it is fewer than a work-group may
-/// have.
-pub(crate) fn most_in_groups_of_fused_kernels(caps: &Caps, items: usize) -> Option<usize> {
-    match driver(caps) {
-        Driver::IntelCpu => Some(64),
-        _ if caps.platform == "rusticl" && !caps.gpu => Some((items / 16).max(64)),
-        _ => None,
-    }
+/// Returns how many work-items share the launches of a fused kernel at most, if it is fewer than a work-group may have.
+pub(crate) fn most_in_groups_of_fused_kernels(caps: &Caps) -> Option<usize> {
+    let is_cpu = driver(caps) == Driver::IntelCpu || (caps.platform == "rusticl" && !caps.gpu);
+    is_cpu.then_some(64)
 }
 
 /// PoCL on a CPU (3.1 to 7.1) copies all that follows a loop with a barrier that may have no turn, once for each way to get there: eight

@@ -125,7 +125,7 @@ impl Fusing<'_> {
             return None;
         }
         let least = chain.launches.iter().map(|node| self.pieces[node].items).min()?;
-        let items = 1 << least.checked_ilog2()?.min(MOST_IN_GROUP.min(self.most_in_group(MOST_IN_GROUP)).ilog2());
+        let items = 1 << least.checked_ilog2()?.min(MOST_IN_GROUP.min(self.most_in_group()).ilog2());
         (items >= LEAST_IN_GROUP).then_some(items)
     }
 
@@ -142,10 +142,10 @@ impl Fusing<'_> {
         }
     }
 
-    /// Returns the most work-items of a work-group that does launches in turn, of which the largest has so many.
-    fn most_in_group(&self, items: usize) -> usize {
+    /// Returns the most work-items of a work-group that does launches in turn.
+    fn most_in_group(&self) -> usize {
         let caps = self.device.caps();
-        quirks::most_in_groups_of_fused_kernels(caps, items).unwrap_or(usize::MAX).min(caps.max_work_group_size.max(1))
+        quirks::most_in_groups_of_fused_kernels(caps).unwrap_or(usize::MAX).min(caps.max_work_group_size.max(1))
     }
 
     /// Returns the work-group of a fused kernel, if the driver does not choose it.
@@ -159,8 +159,7 @@ impl Fusing<'_> {
             Form::OneGroup => self.group_of(chain).or_else(|| self.whole_group(chain)).unwrap_or_else(|| {
                 let all = chain.launches.iter().filter_map(|node| self.described(*node));
                 let items = all.map(|(.., [_, global, _])| global.iter().product::<usize>());
-                let items = items.max().unwrap_or(1).next_power_of_two();
-                items.min(self.most_in_group(items))
+                items.max().unwrap_or(1).next_power_of_two().min(self.most_in_group())
             }),
         };
         Some([items, 1, 1])
