@@ -34,7 +34,7 @@ const SOURCE: &str = "
     real helper(real x);
     real helper(real x) { enum kind k = BIG; return (real)(x * (real)0.5f + x * table[0] * (real)k); }
     float where(global const float *x, uint by) { return x[get_global_id(0)] + by; }
-    float both(float table, float pair) { struct point of = { table, pair }; return of.helper - of.table * N; }
+    float both(float table, float pair) { struct point of = { table, pair }; return of.helper - of.table + N; }
     kernel void f(global float *x, const pair by, real more) {
         size_t i = get_global_id(0);
         x[i] = (float)helper((real)x[i]) + LAST(by.a) + by.b * FIRST + SECOND * (float)more + both(x[i], one);

@@ -5,7 +5,7 @@ use crate::opencl_c::source::Source;
 /// Returns such a product in a kernel of this body.
 fn in_body(before: &str, body: &str) -> Option<String> {
     let text = format!(
-        "{before}\nkernel void k(global float *a, global const float *b, float x, int n, local float *l, global const float4 *v) {{ {body} }}"
+        "typedef struct {{ float mass; }} body;\n{before}\nkernel void k(global float *a, global const float *b, float x, int n, local float *l, global const float4 *v, global const body *bodies) {{ {body} }}"
     );
     let source = Source::read(&text, "").unwrap_or_else(|why| panic!("{text}: {why}"));
     source.open_product("k").map(str::to_owned)
@@ -36,11 +36,28 @@ fn products_of_what_a_compiler_may_know_are_found() {
         ("for (int k = 0; k < 4; ++k) a[i] += 0.3f * k;", "0.3f * k"),
         ("int k = (int)x, f = i; float g = f; a[i] = x + g * 0.3f;", "g * 0.3f"),
         ("int k = clamp((int)x, 1, 2); float f = 0.7f; k = min(k, (int)f); a[i] = x + f * 0.3f;", "f * 0.3f"),
-        ("a[i] = mad(0.3f, (float)i, x);", "mad(0.3f, (float)i"),
+        ("a[i] = mad(0.3f, (float)i, x);", "mad(0.3f, (float)i, x)"),
         ("a[i] = b[i] + exp((float)i);", "exp((float)i)"),
         ("a[i] = mix(0.0f, 1.0f, i * 0.1f);", "mix(0.0f, 1.0f, i * 0.1f)"),
         ("a[i] = x + HALF(i);", "HALF(i)"),
         ("a[i] = x + half_of(i);", "y * 0.3f"),
+        ("float t = i * 0.1f; a[i] = x - 0.5f * 9.81f * t * t;", "0.5f * 9.81f * t * t"),
+        ("a[i] = x + 1e-2f * i;", "1e-2f * i"),
+        ("a[i] = x + .3 * i;", ".3 * i"),
+        ("a[i] = x + DOT * i;", "DOT * i"),
+        ("a[i] = clamped((float)i, x);", "y * 0.3f"),
+        ("float2 p = (float2)(b[i], (float)i); a[i] = x + p.y * 0.3f;", "p.y * 0.3f"),
+        ("float w[2] = {b[i], 0.7f}; a[i] = x + w[1] * 0.3f;", "w[1] * 0.3f"),
+        ("a[i] = dot((float2)(b[i], i), (float2)(0.3f, 0.7f));", "dot((float2)(b[i], i), (float2)(0.3f, 0.7f))"),
+        ("a[i] = MADD(0.3f, i, x);", "MADD(0.3f, i, x)"),
+        ("a[i] = mad(0.3f, (float)i, n > 3 ? x : b[i]);", "mad(0.3f, (float)i, n > 3 ? x : b[i])"),
+        ("ACC(a[i], 0.3f * i);", "0.3f * i"),
+        ("a[i] = b[(int)(0.3f * i + x)];", "0.3f * i"),
+        ("a[i] = x - -0.3f * i;", "0.3f * i"),
+        ("float w = x; a[i] = w++ + 0.3f * i;", "0.3f * i"),
+        ("a[i] = 0.1f * i; a[i + 1] = a[i] * 0.3f + x;", "a[i] * 0.3f"),
+        ("uint r = 0; for (int k = 0; k < 4; ++k) r |= ((i >> k) & 1) << (3 - k); a[i] = x + 0.3f * r;", "0.3f * r"),
+        ("float f = b[i]; set((private float *)&f); a[i] = x + f * 0.3f;", "f * 0.3f"),
         ("a[i] = x + SCALED;", "SCALED"),
         ("a[i] = x + W * i;", "W * i"),
         ("a[i] = x + AT(i, 0.3f);", "AT(i, 0.3f)"),
@@ -49,6 +66,10 @@ fn products_of_what_a_compiler_may_know_are_found() {
         #define HALF(y) ((y) * 0.3f)
         #define SCALED (i * 0.3f)
         #define W 0.3f
+        #define DOT .3
+        #define MADD(p, q, r) ((p) * (q) + (r))
+        #define ACC(s, v) s += (v)
+        float clamped(float y, float top) { if (y > top) y = top; return y * 0.3f + 1.0f; }
         #define AT(row, column) ((row) * 16 + (column))
         void set(private float *y) { *y = 1.0f; }
         float half_of(float y) { return y * 0.3f + 1.0f; }";
@@ -66,6 +87,8 @@ fn products_of_memory_and_arguments_are_not() {
         #define N 16
         #define ME (get_local_id(1) * get_local_size(0) + get_local_id(0))
         #define AT(row, column) ((row) * N + (column))
+        #define CELL(row, column) a[(row) * N + (column)]
+        #define MADD(p, q, r) ((p) * (q) + (r))
         float half_of(float y) { return y * 0.3f + 1.0f; }
         float twice(float y, float z) { return y * z + half_of(y); }";
     for body in [
@@ -86,6 +109,12 @@ fn products_of_memory_and_arguments_are_not() {
         "uint h = i; for (int k = 0; k < 32; ++k) h = h * 1664525u + 1013904223u; a[i] = h;",
         "a[i] = 0.3f * i;",
         "a[i] += 0.1f * N * 3 + (float)N * 0.7f;",
+        "global const float *p = &b[i * n]; float s = 0; for (int k = 0; k < n; ++k) s += p[k] * 0.3f + p[k] * b[k]; a[i] = s;",
+        "a[i] = bodies[i].mass * 0.3f + 1.0f; global const body *at = bodies + i; a[i] += at->mass * 0.3f + at->mass * at->mass;",
+        "a[i] = CELL(i, 3) * 0.3f + x; CELL(i, 1) -= CELL(i, 2) * CELL(2, i);",
+        "int k = min((int)i, 3) * 16 + 1; uint o = i * sizeof(float) + 4; a[k] = b[o]; barrier(CLK_LOCAL_MEM_FENCE);",
+        "a[i] = 1e-3f * i; a[i] = MADD(b[i], 0.3f, x);",
+        "a[i] = 0.0f; a[i] += b[i] * 0.3f;",
         // Such products have nothing to round.
         "a[i] = x + 0.5f * i - 4 * (float)i; float f = n > 3 ? b[i] : 2.0f; a[i] += f * 0.3f;",
         "float f = 0.0f; for (int k = 0; k < n; ++k) f += b[k]; a[i] = 0.85f * f + 1.0f; float g = f; a[i] = sqrt(g) + x;",
@@ -139,4 +168,32 @@ fn a_long_function_counts_as_having_such_products() {
     let kernels =
         format!("{half}\nkernel void long_one(global float *a, float x, global float *b) {{ {} }}", sum(5_000));
     assert_eq!(in_body(&kernels, "a[0] = half_of(x);").as_deref(), Some("y * 0.3f"));
+}
+
+/// Rule Z1: where each work-item does its part of several launches, what one stores may be a constant for the next.
+#[test]
+fn what_a_kernel_stores_may_be_known() {
+    let stores = |body: &str| {
+        let text = format!(
+            "kernel void k(global float *a, global const float *b, float x) {{ size_t i = get_global_id(0); {body} }}"
+        );
+        Source::read(&text, "").unwrap().stores_known("k")
+    };
+    for known in ["a[i] = 0.3f;", "a[i] = i * 0.7f;", "float y = 0.3f; y *= 0.9f; a[i] = y;"] {
+        assert!(stores(known), "{known}");
+    }
+    for unknown in ["a[i] = 0.0f;", "a[i] = x;", "a[i] += 0.3f;", "a[i] = b[i] * 0.3f + x;", "a[i] = 1;"] {
+        assert!(!stores(unknown), "{unknown}");
+    }
+}
+
+/// Z2: no source takes long to read.
+#[test]
+fn choices_and_parentheses_in_others_are_read_in_time() {
+    let choices = format!("a[0] = {}1.0f{} * 0.3f + x;", "(n ? ".repeat(60), " : 1.0f)".repeat(60));
+    assert!(in_body("", &choices).is_some());
+    let deep = format!("a[0] = {}x{} * 0.3f + (n ? x : 1.0f);", "exp(".repeat(5_000), ")".repeat(5_000));
+    assert_eq!(in_body("", &deep).as_deref(), Some("k(..)"));
+    let wide = format!("float y = x; {} a[0] = y * 0.3f + 1.0f;", "y = (n ? (y) : ((y)));".repeat(700));
+    assert_eq!(in_body("", &wide), None);
 }

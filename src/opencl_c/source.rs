@@ -30,6 +30,7 @@ pub(crate) use local::LocalText;
 use self::counted::LOOPS;
 use self::helpers::{Functions, text_of};
 use self::later::Places;
+use self::products::Products;
 use self::threes::Threes;
 use self::types::Pointers;
 
@@ -63,8 +64,7 @@ pub(crate) struct Source {
     /// By function, kernel and macro.
     pointers: BTreeMap<String, Pointers>,
     names_types: bool,
-    /// By function: a product whose factors may be constants for some work-items, as text.
-    open_products: BTreeMap<String, String>,
+    products: Products,
     threes: Threes,
     joining: Option<Joining>,
 }
@@ -131,7 +131,7 @@ impl Source {
         reader.words(&tokens)?;
         reader.found.threes.are_named = reader.names_threes(&tokens);
         reader.declarations(&tokens)?;
-        reader.found.open_products = reader.open_products(&tokens);
+        reader.found.products = reader.products(&tokens);
         reader.helpers(&tokens);
         reader.check_kernels();
         reader.found.joining = reader.joining(&tokens, &options);

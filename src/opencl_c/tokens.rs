@@ -50,6 +50,7 @@ pub(super) fn split(source: &str) -> Result<Vec<Token>, NotSplit> {
     if (0..bytes.len()).any(is_odd) {
         return Err(NotSplit::Odd);
     }
+    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
     let (mut tokens, mut at, mut line_begins) = (Vec::new(), 0, true);
     while let Some(&byte) = bytes.get(at) {
         let begin = at;
@@ -93,9 +94,16 @@ pub(super) fn split(source: &str) -> Result<Vec<Token>, NotSplit> {
                 at += bytes[at..].iter().take_while(|byte| is_word_start(**byte) || byte.is_ascii_digit()).count();
                 TokenKind::Word
             }
-            _ if byte.is_ascii_digit() => {
-                let inside = |byte: &&u8| is_word_start(**byte) || byte.is_ascii_digit() || **byte == b'.';
-                at += bytes[at..].iter().take_while(inside).count();
+            _ if is_digit(at) || (byte == b'.' && is_digit(at + 1)) => {
+                at += 1;
+                while let Some(&byte) = bytes.get(at) {
+                    // `1e-3f` is one number, as `0x1p+4` is.
+                    let is_sign = b"+-".contains(&byte) && b"eEpP".contains(&bytes[at - 1]);
+                    if !is_word_start(byte) && !is_digit(at) && byte != b'.' && !is_sign {
+                        break;
+                    }
+                    at += 1;
+                }
                 TokenKind::Number
             }
             _ => {

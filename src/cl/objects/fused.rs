@@ -45,6 +45,8 @@ pub(crate) enum NotFused {
     Local,
     /// The driver's compiler leaves out what work-items do before a loop.
     Loops,
+    /// The driver's compiler contracts products of other kernels with what it stores.
+    Stores,
     /// The driver's compiler does not survive functions with so many parameters.
     Arguments(usize),
     /// The compiler does not build the program with the fused kernel.
@@ -80,6 +82,9 @@ impl fmt::Display for NotFused {
             Self::Local => f.write_str("the driver does not say how much local memory its variables take, and crashes if it is too much"),
             Self::Loops => f.write_str(
                 "it has a loop, and the driver's compiler leaves out what some work-items do before it where each does its part of several launches",
+            ),
+            Self::Stores => f.write_str(
+                "it stores what may be a constant, for which the driver may round a product of the next launch otherwise where each work-item does its part of both (`#pragma OPENCL FP_CONTRACT OFF` ends that)",
             ),
             Self::Arguments(count) => {
                 write!(f, "the driver's compiler crashes on functions with its {count} arguments")
@@ -155,6 +160,8 @@ pub(crate) struct Item<'a> {
     pub(crate) is_group: bool,
     /// Whether each work-item may do its part of this launch and of others.
     pub(crate) is_own: bool,
+    /// Why it may not, if no work-items wait for each other.
+    pub(crate) not_own: NotFused,
     /// Whether it computes little.
     pub(crate) is_light: bool,
     /// Whether the compiler makes vectors of a loop over its work-items.
@@ -200,11 +207,14 @@ impl Kernel {
         }
         let (may_see_groups, is_group) = (effects.may_see_groups, effects.may_wait);
         let may_lose_stores = effects.may_loop && quirks::leaves_out_what_is_before_loops(device.caps());
-        let is_own = !is_group && !may_lose_stores;
+        let stores_known =
+            of.source.stores_known(self.name()) && quirks::contracts_otherwise_in_fused_kernels(device.caps());
+        let is_own = !is_group && !may_lose_stores && !stores_known;
+        let not_own = if stores_known { NotFused::Stores } else { NotFused::Loops };
         let (is_light, hides_types) = (of.source.is_light(self.name()), of.source.hides_types(self.name()));
         let vectorizes_in_loops =
             quirks::vectorizes_loops_rightly(device.caps()) || of.source.wraps_no_index(self.name());
-        Ok(Item { text, may_see_groups, is_group, is_own, is_light, vectorizes_in_loops, hides_types })
+        Ok(Item { text, may_see_groups, is_group, is_own, not_own, is_light, vectorizes_in_loops, hides_types })
     }
 
     /// Returns where the barriers of the kernel are.

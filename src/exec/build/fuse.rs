@@ -189,7 +189,7 @@ fn fits<'a>(tables: &'a Tables, device: &Device, node: NodeId) -> Result<Fits<'a
     let range = range_fits(kernel.name(), grid, (item.may_see_groups, waiting), uses.is_some());
     let (in_turn, sizes) = match range {
         Err(WhyNotFused::Size { .. } | WhyNotFused::Range) if promises && !item.is_own && !item.is_group => {
-            return Err(of_kernel(NotFused::Loops));
+            return Err(of_kernel(item.not_own));
         }
         range => range?,
     };

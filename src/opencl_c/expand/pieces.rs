@@ -68,7 +68,7 @@ pub(super) fn write_pieces(all: &mut String, pieces: &[Piece]) {
     all.push(' ');
 }
 
-/// Whether there is a token that clgraph reads as several: a number such as `1e+x`, or a text such as `L'x'`.
+/// Whether there are several tokens that would be read as one, such as `1e` and `+x` that a macro puts together, or one that clgraph reads as several, such as `L'x'`.
 pub(super) fn has_odd_tokens(pieces: &[Piece]) -> bool {
     let is = |piece: &Piece, kind| piece.kind == PieceKind::Token(kind);
     let is_text =

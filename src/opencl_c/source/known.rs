@@ -3,16 +3,19 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::opencl_c::source::Reader;
 use crate::opencl_c::source::counted::mark;
+use crate::opencl_c::source::{Piece, Reader};
 use crate::opencl_c::tokens::{Token, TokenKind, closing, is_whole_number};
-use crate::opencl_c::words::{IDS, is_keyword, is_type};
+use crate::opencl_c::words::{IDS, QUALIFIERS, is_keyword, is_type};
 
 /// Words before parentheses that call nothing.
 pub(super) const NO_CALLS: [&str; 7] = ["if", "for", "while", "switch", "return", "sizeof", "__attribute__"];
 
 /// What pointers lead to that no compiler knows.
 const MEMORY: [&str; 4] = ["global", "__global", "local", "__local"];
+
+/// Functions that make whole numbers of such ones.
+const WHOLE: [&str; 8] = ["min", "max", "clamp", "abs", "mul24", "mad24", "popcount", "rotate"];
 
 /// What a compiler may know of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,24 +27,31 @@ pub(super) enum Value {
     Unknown,
 }
 
-/// How many parentheses are in others at most: what is deeper counts as known.
+/// How many choices and lists are in others at most: what is deeper counts as known.
 const MOST_INSIDE: usize = 32;
 
 /// A function whose values are looked at.
 pub(super) struct Function<'a, 'r> {
     pub(super) reader: &'a Reader<'r>,
     pub(super) body: &'a [Token],
-    /// Names of values that no compiler knows, and of memory.
+    /// Names of values that no compiler knows.
     open: BTreeSet<&'r str>,
-    /// Names of values that no compiler knows, or that are 0 or a power of two: such a product has nothing to round.
+    /// Names of values that no compiler knows, or that are 0 or a power of two: such a number times another has nothing to round.
     plain: BTreeSet<&'r str>,
+    /// Names of values that may be anything from the begin on.
+    closed: BTreeSet<&'r str>,
+    /// Names of pointers to memory.
+    memory: BTreeSet<&'r str>,
+    /// Whether what may be a constant is stored in memory.
+    pub(super) stores_known: bool,
     /// Names of whole numbers.
     whole: BTreeSet<&'r str>,
 }
 
 impl<'a, 'r> Function<'a, 'r> {
     pub(super) fn new(reader: &'a Reader<'r>, body: &'a [Token]) -> Self {
-        Self { reader, body, open: BTreeSet::new(), plain: BTreeSet::new(), whole: BTreeSet::new() }
+        let (open, plain, closed, memory, whole) = Default::default();
+        Self { reader, body, open, plain, closed, memory, stores_known: false, whole }
     }
 
     pub(super) fn word(&self, at: usize) -> Option<&'r str> {
@@ -55,7 +65,19 @@ impl<'a, 'r> Function<'a, 'r> {
 
     /// Returns the word at a place if it is no member.
     pub(super) fn name(&self, at: usize) -> Option<&'r str> {
-        self.word(at).filter(|_| at.checked_sub(1).is_none_or(|before| self.mark(before) != b'.'))
+        self.word(at)
+            .filter(|_| at.checked_sub(1).is_none_or(|before| self.mark(before) != b'.' && !self.is_arrow(before)))
+    }
+
+    /// Whether `->` ends at a place.
+    pub(super) fn is_arrow(&self, at: usize) -> bool {
+        self.mark(at) == b'>'
+            && at.checked_sub(1).is_some_and(|before| self.mark(before) == b'-' && self.touches(before))
+    }
+
+    /// Whether nothing is between a token and the next one.
+    pub(super) fn touches(&self, at: usize) -> bool {
+        self.body.get(at).zip(self.body.get(at + 1)).is_some_and(|(one, next)| one.at.end == next.at.start)
     }
 
     /// `given`: of which no compiler knows what calls give; None if of none.
@@ -74,6 +96,11 @@ impl<'a, 'r> Function<'a, 'r> {
             let is_memory = is_pointer && types.iter().any(|word| MEMORY.contains(word));
             if is_memory || given.is_none_or(|given| given.get(number) == Some(&true)) {
                 self.open.insert(name);
+            } else {
+                self.closed.insert(name);
+            }
+            if is_memory {
+                self.memory.insert(name);
             }
             if !is_pointer && types.iter().any(|word| is_whole(word)) {
                 self.whole.insert(name);
@@ -85,7 +112,7 @@ impl<'a, 'r> Function<'a, 'r> {
     pub(super) fn read_variables(&mut self) {
         // What each gets, and whether it is added to it.
         let mut sets: Vec<(&str, Range<usize>, bool)> = Vec::new();
-        let mut never: BTreeSet<&str> = BTreeSet::new();
+        let mut never = self.closed.clone();
         // How many parentheses are open, and were at the type of whole numbers that begins this declaration.
         let (mut depth, mut type_at) = (0_usize, None);
         for at in 0..self.body.len() {
@@ -106,26 +133,29 @@ impl<'a, 'r> Function<'a, 'r> {
             if type_at == Some(depth) && (is_behind_type || before == b',') && !self.open.contains(name) {
                 self.whole.insert(name);
             }
-            let is_address =
-                before == b'&' && at.checked_sub(2).is_some_and(|at| matches!(self.mark(at), b'(' | b',' | b'='));
+            let is_of_memory = self.memory.contains(name) && self.mark(at + 1) == b'[';
+            let is_address = before == b'&'
+                && !is_of_memory
+                && at.checked_sub(2).is_some_and(|at| !self.ends_operand(at) || self.is_cast(at));
             // An element or a member of it may be set, too.
             let mut end = at + 1;
             loop {
                 end = match self.mark(end) {
                     b'[' => self.closes(end, b'[', b']'),
                     b'.' if self.word(end + 1).is_some() => end + 2,
+                    b'-' if self.is_arrow(end + 1) => end + 3,
                     _ => break,
                 };
             }
             let by = self.mark(end);
             if is_address {
                 never.insert(name);
-            } else if self.open.contains(name) && end > at + 1 {
-                // That is memory.
             } else if by == b'=' && self.mark(end + 1) != b'=' {
                 sets.push((name, end + 1..self.value_ends(end + 1), false));
-            } else if b"+-*/".contains(&by) && self.mark(end + 1) == b'=' {
+            } else if b"+-*/%&|^".contains(&by) && self.mark(end + 1) == b'=' {
                 sets.push((name, end + 2..self.value_ends(end + 2), true));
+            } else if b"<>".contains(&by) && self.mark(end + 1) == by && self.mark(end + 2) == b'=' {
+                sets.push((name, end + 3..self.value_ends(end + 3), true));
             } else if (b"+-".contains(&by) && self.mark(end + 1) == by)
                 || (b"+-".contains(&before) && at.checked_sub(2).map(|at| self.mark(at)) == Some(before))
             {
@@ -149,6 +179,8 @@ impl<'a, 'r> Function<'a, 'r> {
                     continue;
                 }
                 is_same = false;
+                // Whoever reads it may know it.
+                self.stores_known |= self.memory.contains(name) && value == Value::Known;
                 if self.open.remove(name) && value == Value::Plain {
                     self.plain.insert(name);
                 } else {
@@ -181,10 +213,17 @@ impl<'a, 'r> Function<'a, 'r> {
         (begin..self.body.len()).find(ends).unwrap_or(self.body.len())
     }
 
-    /// Returns the names in a range that are not within an index.
+    /// Returns the names in a range that are not within an index, or in what `sizeof` is asked for.
     pub(super) fn names(&self, range: Range<usize>) -> impl Iterator<Item = &'r str> {
-        let mut depth = 0_usize;
+        let (mut depth, mut behind) = (0_usize, 0);
         range.filter_map(move |at| {
+            if at < behind {
+                return None;
+            }
+            if self.word(at) == Some("sizeof") {
+                behind = self.group_ends(at + 1).max(at + 1);
+                return None;
+            }
             match self.mark(at) {
                 b'[' => depth += 1,
                 b']' => depth = depth.saturating_sub(1),
@@ -210,6 +249,8 @@ impl<'a, 'r> Function<'a, 'r> {
                 range.start += 1;
             } else if end > at && end < range.end && self.is_cast(end - 1) {
                 range.start = end;
+            } else if self.mark(at) == b'{' && self.closes(at, b'{', b'}') == range.end {
+                range = at + 1..range.end - 1;
             } else if end > at && end == range.end {
                 range = at + 1..end - 1;
             } else {
@@ -219,8 +260,20 @@ impl<'a, 'r> Function<'a, 'r> {
         if inside > MOST_INSIDE || range.is_empty() {
             return Value::Known;
         }
+        let first_ends = self.value_ends(range.start);
+        if first_ends < range.end && self.mark(first_ends) == b',' {
+            // A vector or a list.
+            let (mut least, mut at) = (Value::Unknown, range.start);
+            while at < range.end {
+                let end = self.value_ends(at).min(range.end);
+                least = least.min(self.value(at..end, inside + 1));
+                at = end + 1;
+            }
+            return least;
+        }
         let (mut at, mut choice, mut depth) = (range.start, None, 0_usize);
-        let mut known = Value::Known;
+        let (mut known, mut groups) = (Value::Known, Vec::new());
+        let may_choose = range.clone().any(|at| self.mark(at) == b'?');
         while at < range.end {
             match self.mark(at) {
                 b'[' => {
@@ -229,10 +282,9 @@ impl<'a, 'r> Function<'a, 'r> {
                 }
                 b'(' => {
                     let end = self.group_ends(at);
-                    let has_choice = (at..end).any(|at| self.mark(at) == b'?');
+                    let has_choice = may_choose && (at..end).any(|at| self.mark(at) == b'?');
                     if has_choice {
-                        let is_open = self.value(at..end, inside + 1) == Value::Unknown;
-                        known = if is_open { Value::Unknown } else { known };
+                        groups.push(at..end);
                         at = end;
                         continue;
                     }
@@ -247,7 +299,9 @@ impl<'a, 'r> Function<'a, 'r> {
                         choice = Some((begin, Some(at)));
                     }
                 }
-                _ if self.name(at).is_some_and(|name| self.open.contains(name)) => known = Value::Unknown,
+                _ if self.name(at).is_some_and(|name| self.open.contains(name) || self.is_element(name)) => {
+                    known = Value::Unknown
+                }
                 _ => {}
             }
             at += 1;
@@ -258,6 +312,9 @@ impl<'a, 'r> Function<'a, 'r> {
                 return one.min(self.value(middle + 1..range.end, inside + 1));
             }
             Some(_) => return Value::Known,
+            None if groups.into_iter().any(|group| self.value(group, inside + 1) == Value::Unknown) => {
+                return Value::Unknown;
+            }
             None => {}
         }
         let first = &self.body[range.start];
@@ -273,6 +330,16 @@ impl<'a, 'r> Function<'a, 'r> {
         if is_plain { known.max(Value::Plain) } else { known }
     }
 
+    /// Whether a macro is an element of what no compiler knows, as `x[(row) * N + (column)]`.
+    fn is_element(&self, name: &str) -> bool {
+        self.reader.macros.get(name).is_some_and(|of| match of.body.as_slice() {
+            [Piece::Word(word), Piece::Mark(b'['), ..] => {
+                self.open.contains(word.as_str()) && !of.params.contains(word)
+            }
+            _ => false,
+        })
+    }
+
     /// Whether all in a range is of whole numbers, which nothing rounds.
     pub(super) fn is_whole(&self, range: Range<usize>) -> bool {
         let is_number = |at: usize| {
@@ -280,7 +347,12 @@ impl<'a, 'r> Function<'a, 'r> {
             token.kind != TokenKind::Number || is_whole_number(&self.reader.text[token.at.clone()])
         };
         let is_name = |name: &str| {
-            self.whole.contains(name) || is_whole(name) || IDS.contains(&name) || self.reader.macro_is_whole(name)
+            let is_call = WHOLE.contains(&name) || name.starts_with("convert_int") || name.starts_with("convert_uint");
+            self.whole.contains(name)
+                || is_whole(name)
+                || is_call
+                || IDS.contains(&name)
+                || self.reader.macro_is_whole(name)
         };
         range.clone().all(is_number) && self.names(range).all(is_name)
     }
@@ -292,7 +364,8 @@ impl<'a, 'r> Function<'a, 'r> {
 
     /// Whether an operand may end at a place: otherwise what follows is a sign, or the star of a pointer.
     pub(super) fn ends_operand(&self, at: usize) -> bool {
-        let is_value = |word: &str| !is_type(word) && !NO_CALLS.contains(&word) && !is_keyword(word);
+        let is_other = |word: &str| NO_CALLS.contains(&word) || ["else", "do", "case"].contains(&word);
+        let is_value = |word: &str| !self.names_type(word) && !is_other(word) && !is_keyword(word);
         let kind = self.body[at].kind;
         kind == TokenKind::Number || matches!(self.mark(at), b')' | b']') || self.word(at).is_some_and(is_value)
     }
@@ -300,8 +373,17 @@ impl<'a, 'r> Function<'a, 'r> {
     /// Whether the parenthesis that closes at a place is of a cast.
     pub(super) fn is_cast(&self, at: usize) -> bool {
         let begin = if self.mark(at) == b')' { self.opens(at, b'(', b')') } else { at };
-        let names_type = |word: &str| is_type(word) || self.reader.functions.types.contains(word);
-        begin + 1 < at && (begin + 1..at).all(|at| self.word(at).is_some_and(names_type))
+        // Of values, and of pointers.
+        let is_part = |at: usize| {
+            let is_word = |word: &str| self.names_type(word) || QUALIFIERS.contains(&word);
+            self.mark(at) == b'*' || self.word(at).is_some_and(is_word)
+        };
+        let is_size = begin.checked_sub(1).and_then(|at| self.word(at)) == Some("sizeof");
+        !is_size && begin + 1 < at && self.word(begin + 1).is_some() && (begin + 1..at).all(is_part)
+    }
+
+    fn names_type(&self, word: &str) -> bool {
+        is_type(word) || (self.reader.functions.types.contains(word) && !self.reader.macros.contains_key(word))
     }
 
     pub(super) fn opens(&self, at: usize, open: u8, close: u8) -> usize {
@@ -349,5 +431,6 @@ fn is_power(text: &str) -> bool {
         false => text.trim_end_matches(['f', 'F', 'h', 'H']).parse().ok(),
     };
     // All bits of the fraction are zero.
+    let number = number.filter(|_| !text.starts_with("0x") && !text.starts_with("0X"));
     number.is_some_and(|number| number == 0.0 || (number.is_normal() && number.to_bits() << 12 == 0))
 }
