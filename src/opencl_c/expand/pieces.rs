@@ -68,7 +68,8 @@ pub(super) fn write_pieces(all: &mut String, pieces: &[Piece]) {
     all.push(' ');
 }
 
-/// Whether there are several tokens that would be read as one, such as `1e` and `+x` that a macro puts together, or one that clgraph reads as several, such as `L'x'`.
+/// Whether there are several tokens that would be read as one, such as `1e` and `+x` that a macro puts together, or one that clgraph reads as
+/// several, such as `L'x'`.
 pub(super) fn has_odd_tokens(pieces: &[Piece]) -> bool {
     let is = |piece: &Piece, kind| piece.kind == PieceKind::Token(kind);
     let is_text =

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::opencl_c::source::known::{Function, NO_CALLS, Value, is_whole};
-use crate::opencl_c::source::{Macro, Piece, Reader, Source};
+use crate::opencl_c::source::{Piece, Reader, Source};
 use crate::opencl_c::tokens::{Token, TokenKind, is_whole_number};
 use crate::opencl_c::words::{IDS, is_keyword, is_type};
 
@@ -94,17 +94,15 @@ impl Reader<'_> {
         }
         let found = &mut products.open;
         // What a macro hands on is not known.
-        let in_macro = |(name, of): (&'_ String, &'_ Macro)| {
-            let words: Vec<&str> = self.pieces(name).filter(|word| !of.params.contains(*word)).collect();
-            words
-        };
-        let in_macros = self.macros.iter().flat_map(in_macro);
+        let in_macros =
+            self.macros.iter().flat_map(|(name, of)| self.pieces(name).filter(|word| !of.params.contains(*word)));
         let mut given: Given = in_macros
             .filter(|word| self.found.functions.contains(*word))
             .map(|word| (word.to_owned(), Vec::new()))
             .collect();
         let (mut done, mut unread) = (BTreeSet::new(), false);
-        // Functions come before those that call them, but for those that are declared first: these are looked at again, as if nothing were known of what they are given.
+        // Functions come before those that call them, but for those that are declared first: these are looked at again, as if nothing were known of
+        // what they are given.
         let mut open: Vec<(usize, bool)> = (0..self.functions.defined.len()).map(|at| (at, false)).collect();
         let mut again = BTreeSet::new();
         while let Some((at, is_again)) = open.pop() {
