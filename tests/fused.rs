@@ -212,6 +212,31 @@ fn a_product_that_a_fused_kernel_would_not_round_stays_in_launches() {
     }
 }
 
+/// Rule Z6: a profile has the times of fused kernels, if the program asks for them.
+#[test]
+fn an_executable_that_profiles_is_fused_if_it_asks_for_it() {
+    let field = Field::new();
+    let graph = field.bench.graph();
+    (0..6).for_each(|number| _ = field.add(&graph, 0, number));
+    let run = |fuse| {
+        let executable = graph.finalize(Finalize::new().profiling().fuse(fuse)).unwrap();
+        field.start();
+        let submission = executable.submit(&field.bench.queue).unwrap();
+        submission.wait_for(LONG).unwrap();
+        (executable.report(), submission.profile().unwrap(), field.bits())
+    };
+    let (plain, launches, expected) = run(Fuse::Off);
+    let (fused, one, found) = run(Fuse::Now);
+    assert_eq!(found, expected);
+    assert_eq!((plain.fused.len(), launches.nodes.len()), (0, 6), "{plain}\n{launches}");
+    assert_eq!((fused.fused.len(), one.nodes.len()), (1, 1), "{fused}\n{one}");
+    let [only] = &one.nodes[..] else { unreachable!() };
+    assert_eq!(only.title(), format!("fused: {}", fused.fused[0]), "{one}");
+    assert_eq!(only.node.index(), 0, "{one}");
+    assert!(only.start <= only.end && one.start == only.start, "{one}");
+    assert!(one.to_string().contains("fused: 6 commands by"), "{one}");
+}
+
 /// Rules Z2, Z3, Z6, Z8: what is not fused runs as it is, and the report says why.
 #[test]
 fn what_is_not_fused_says_why() {
@@ -307,7 +332,6 @@ fn what_is_not_fused_says_why() {
         (Finalize::new().updatable().path(Path::Queues), WhyNotFused::Updatable),
         (Finalize::new().updatable().path(Path::Native), WhyNotFused::Updatable),
         (Finalize::new().updatable().profiling(), WhyNotFused::Profiled),
-        (Finalize::new().profiling(), WhyNotFused::Profiled),
     ] {
         let report = two.finalize(options.fuse(Fuse::Now)).unwrap().report();
         // One line a reason.

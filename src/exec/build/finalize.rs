@@ -19,7 +19,7 @@ use crate::exec::build::arena::{self, OwnMemory};
 use crate::exec::build::fuse::{self, FusedGraph, How, Reports, Shares};
 use crate::exec::build::fused_tier;
 use crate::exec::build::loops;
-use crate::exec::build::options::{Finalize, Fuse, asked_fuse, asked_fuse_after, asked_loops, asked_path};
+use crate::exec::build::options::{Finalize, Fuse, Loops, asked_fuse, asked_fuse_after, asked_loops, asked_path};
 use crate::exec::build::prepare::{ExecutableParts, Home};
 use crate::exec::executable::{Executable, Inner};
 use crate::exec::finalized::{Finalized, PartitionsOf};
@@ -137,7 +137,9 @@ impl Graph {
         // The host does a launch as soon as its edges allow it: no order of commands keeps it from others that would share its bytes. This
         // executable may be a part of another one, in which the host does its launches.
         let memory = MemoryOptions { align, limit, share: !options.separate_memory && !checks };
-        let fuses_now = asked_fuse == Fuse::Now && !options.updatable && !options.profiling;
+        // The environment may ask for fused kernels where a program wants the times of its launches.
+        let is_asked = !options.profiling || options.fuse == Some(Fuse::Now);
+        let fuses_now = asked_fuse == Fuse::Now && !options.updatable && is_asked;
         if fuses_now && moved && !options.allow_conflicts {
             home.find_conflicts(&flat, memory)?;
         }
@@ -150,7 +152,8 @@ impl Graph {
                 device: self.device(),
                 shares: &Shares::default(),
                 keeps_order: options.allow_conflicts,
-                loops: asked_loops,
+                // Each turn is timed.
+                loops: if options.profiling { Loops::HostDecided } else { asked_loops },
                 kept: kept.as_ref(),
             };
             let FusedGraph { flat, reports, launches, made, .. } = fuse::fuse(before, how);

@@ -265,9 +265,10 @@ pub enum Fuse {
     Auto,
     /// Fused kernels are built at finalize, and run once without their work, because drivers compile a kernel when it first runs. Finalize
     /// waits for that, behind what the device does then. It takes a second or more, on drivers with a cache of kernels for the first time
-    /// only. Graphs of the same programs with the same launches share them. Executables that [profile](Finalize::profiling) are not fused, and those that can
-    /// be [updated](Finalize::updatable) only where they are replayed ([`Path::Auto`], [`Path::Replay`], [`Path::Gated`]). If an update
-    /// changes what fused kernels do not follow, the executable goes on without them, and they are built again in the background.
+    /// only. Graphs of the same programs with the same launches share them. Executables that can
+    /// be [updated](Finalize::updatable) are fused only where they are replayed ([`Path::Auto`], [`Path::Replay`], [`Path::Gated`]). Those that
+    /// [profile](Finalize::profiling) have the times of fused kernels, if [`Finalize::fuse`] says so (`CLGRAPH_FUSE` does not) and they cannot be updated. If an
+    /// update changes what fused kernels do not follow, the executable goes on without them, and they are built again in the background.
     Now,
 }
 
