@@ -235,6 +235,26 @@ fn an_executable_that_profiles_is_fused_if_it_asks_for_it() {
     assert_eq!(only.node.index(), 0, "{one}");
     assert!(only.start <= only.end && one.start == only.start, "{one}");
     assert!(one.to_string().contains("fused: 6 commands by"), "{one}");
+    // Where in a sub-graph a launch is does not change.
+    let outer = field.bench.graph();
+    let inner = field.bench.graph();
+    (0..3).for_each(|number| _ = field.add(&inner, 0, number));
+    let data = field.bench.buffer(&[0; 4]);
+    inner.host_task(|_| Ok::<(), clgraph::Error>(())).add().unwrap();
+    (0..3).for_each(|number| _ = field.add(&inner, 0, number));
+    inner.fill(&data, 1).add().unwrap();
+    outer.sub_graph(&inner.finalize(Finalize::new()).unwrap()).add().unwrap();
+    let places = |fuse| {
+        let executable = outer.finalize(Finalize::new().profiling().fuse(fuse)).unwrap();
+        let submission = executable.submit(&field.bench.queue).unwrap();
+        submission.wait_for(LONG).unwrap();
+        let profile = submission.profile().unwrap();
+        let mut places: Vec<_> = profile.nodes.iter().map(|of| (of.inside, of.kind)).collect();
+        places.sort_by_key(|(inside, _)| *inside);
+        places
+    };
+    let (plain, fused) = (places(Fuse::Off), places(Fuse::Now));
+    assert!(fused.len() < plain.len() && fused.iter().all(|of| plain.contains(of)), "{plain:?}\n{fused:?}");
 }
 
 /// Rules Z2, Z3, Z6, Z8: what is not fused runs as it is, and the report says why.

@@ -16,7 +16,7 @@ use crate::cl::objects::device::Device;
 use crate::cl::objects::event::DriverEvent;
 use crate::command::{Command, Grid};
 use crate::error::DriverError;
-use crate::graph::Flat;
+use crate::graph::{Flat, Origins};
 use crate::handles::{GraphId, Node, NodeKind};
 use crate::ir::flows::Flows;
 use crate::ir::{Body, ById, Ir, NodeId};
@@ -66,7 +66,7 @@ pub struct Profile {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeProfile {
-    /// The node of the finalized graph.
+    /// The node of the finalized graph; for a fused kernel, the first that it does.
     pub node: Node,
     /// For a node in a sub-graph: its index, from 0, among the nodes that the sub-graph was inlined to.
     pub inside: Option<usize>,
@@ -295,16 +295,25 @@ struct Name {
 }
 
 impl Names {
-    pub(crate) fn new(graph: GraphId, flat: &Flat, device: &Device, executable: u64, plan: &Plan) -> Self {
+    /// `origins`: those of the graph before launches were fused, and by node which one it was there; none if it is as it was.
+    pub(crate) fn new(
+        graph: GraphId,
+        flat: &Flat,
+        (origins, first_of): (&Origins, &[NodeId]),
+        device: &Device,
+        executable: u64,
+        plan: &Plan,
+    ) -> Self {
         let tables = &flat.tables;
-        let written = flat.origins.written();
+        let written = origins.written();
         let flows = Flows::new(&tables.ir);
         let name = |id: NodeId| {
-            let origin = flat.origins.of(id).node;
+            let was = first_of.get(id.index()).copied().unwrap_or(id);
+            let origin = origins.of(was).node;
             // The first planned node is the entry of a sub-graph, or a branch or loop itself.
             let first = written.as_ref().map(|written| written[origin.index()]);
             let first = first.filter(|(_, count)| *count > 1);
-            let inside = first.and_then(|(first, _)| (id.index() - first.index()).checked_sub(1));
+            let inside = first.and_then(|(first, _)| was.index().checked_sub(first.index())?.checked_sub(1));
             let (kind, label) = (NodeKind::of(tables.ir.command(id)), tables.label(id).cloned());
             let in_loop = in_loop(&tables.ir, &flows, id);
             Name { node: Node::new(graph, origin), inside, in_loop, kind, label }

@@ -147,6 +147,8 @@ impl Graph {
         let placed = if placed { Some(home.place_memory(&flat, memory)?) } else { None };
         let before = placed.as_ref().map_or(&flat, |(placed, _)| placed).clone();
         let is_replayed = matches!(path, Path::Auto | Path::Replay | Path::Gated);
+        // A profile says where in a sub-graph a node is, fused or not.
+        let (origins, mut first_of) = (flat.origins.clone(), Vec::new());
         let (now_fused, fused) = if fuses_now {
             let how = How {
                 device: self.device(),
@@ -156,7 +158,9 @@ impl Graph {
                 loops: if options.profiling { Loops::HostDecided } else { asked_loops },
                 kept: kept.as_ref(),
             };
-            let FusedGraph { flat, reports, launches, made, .. } = fuse::fuse(before, how);
+            let fused = fuse::fuse(before, how);
+            let FusedGraph { flat, reports, launches, made, .. } = fused;
+            first_of = fused.first_of;
             match fused_tier::warm_up(self.context(), self.device(), &launches) {
                 Ok(()) => {
                     kept.iter().for_each(|kept| kept.keep(&made));
@@ -188,6 +192,7 @@ impl Graph {
         } else {
             // There may be no room for the memory twice.
             drop(now_fused);
+            first_of.clear();
             flat
         };
         // Otherwise each update would have to record the command buffers of these nodes again.
@@ -235,7 +240,9 @@ impl Graph {
         let partitions_of = PartitionsOf::new(&tables.ir, &plan);
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let names = options.profiling.then(|| Arc::new(Names::new(self.id(), &flat, self.device(), id, &plan)));
+        let names = options
+            .profiling
+            .then(|| Arc::new(Names::new(self.id(), &flat, (&origins, &first_of), self.device(), id, &plan)));
         let exclusive = ExclusiveUse::new(graph.children.iter().flat_map(|child| &child.exclusive));
         let (placed, mut values) = (Arc::clone(&values.tables), values);
         let (mut updatable, mut editing) = (None, None);

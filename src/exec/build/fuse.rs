@@ -68,6 +68,8 @@ pub(in crate::exec) struct FusedGraph {
     /// Empty if nothing was fused.
     pub(in crate::exec) launches: Vec<FusedLaunches>,
     pub(in crate::exec) layout: Layout,
+    /// By node: which node it was, or the first that it stands for. Empty if nothing was fused.
+    pub(in crate::exec) first_of: Vec<NodeId>,
     /// The programs that are to be kept, or were.
     pub(in crate::exec) made: Vec<MadeProgram>,
 }
@@ -153,11 +155,13 @@ pub(in crate::exec) fn fuse(flat: Flat, how: How<'_>) -> FusedGraph {
             let its = chains.chains.iter().zip(&has_kernel).filter(|(_, has_kernel)| **has_kernel).zip(&reports.fused);
             let its = its.map(|((chain, _), report)| (chain, fusing.lane_ends(chain), report));
             reports.nodes = nodes::of(&flat, its, &origins);
-            FusedGraph { flat: fused, reports, launches, layout, made }
+            let first_of = (0..).zip(&origins).map(|(at, of)| of.first().copied().unwrap_or(NodeId(at))).collect();
+            FusedGraph { flat: fused, reports, launches, layout, first_of, made }
         }
         None => {
             reports.fused.clear();
-            FusedGraph { flat, reports, launches: Vec::new(), layout: Layout::default(), made: Vec::new() }
+            let (launches, layout, first_of, made) = Default::default();
+            FusedGraph { flat, reports, launches, layout, first_of, made }
         }
     }
 }

@@ -153,7 +153,7 @@ impl Parts {
         let (flat, rolled) = loops::unroll(flat, &options, loops);
         let unrolled = Arc::clone(&flat.tables);
         let how = How { device: &device, shares: &shares, keeps_order: allow_conflicts, loops, kept: kept.as_ref() };
-        let FusedGraph { flat, reports, launches, layout, made } = fuse::fuse(flat, how);
+        let FusedGraph { flat, reports, launches, layout, made, .. } = fuse::fuse(flat, how);
         if reports.fused.is_empty() {
             return Err((FusingState::Nothing, reports.not_fused));
         }
