@@ -188,11 +188,6 @@ impl Kernel {
         {
             return Err(NotFused::Rounds(word));
         }
-        if let Some(product) = of.source.open_product(self.name())
-            && quirks::contracts_otherwise_in_fused_kernels(device.caps())
-        {
-            return Err(NotFused::Contracts(product.to_owned()));
-        }
         if let Some(name) = helpers.keys().next().filter(|_| !quirks::writes_functions_again(device.caps())) {
             return Err(NotFused::Function((*name).to_owned()));
         }
@@ -207,14 +202,28 @@ impl Kernel {
         }
         let (may_see_groups, is_group) = (effects.may_see_groups, effects.may_wait);
         let may_lose_stores = effects.may_loop && quirks::leaves_out_what_is_before_loops(device.caps());
-        let stores_known =
-            of.source.stores_known(self.name()) && quirks::contracts_otherwise_in_fused_kernels(device.caps());
-        let is_own = !is_group && !may_lose_stores && !stores_known;
-        let not_own = if stores_known { NotFused::Stores } else { NotFused::Loops };
+        let (is_own, not_own) = (!is_group && !may_lose_stores, NotFused::Loops);
         let (is_light, hides_types) = (of.source.is_light(self.name()), of.source.hides_types(self.name()));
         let vectorizes_in_loops =
             quirks::vectorizes_loops_rightly(device.caps()) || of.source.wraps_no_index(self.name());
         Ok(Item { text, may_see_groups, is_group, is_own, not_own, is_light, vectorizes_in_loops, hides_types })
+    }
+
+    /// Returns the same for a launch that is to be fused, where the driver must not round otherwise than in a launch of its own.
+    pub(crate) fn fused_item(&self, device: &Device) -> Result<Item<'_>, NotFused> {
+        let item = self.item(device)?;
+        let Some(of) =
+            self.program().source().ok().filter(|_| quirks::contracts_otherwise_in_fused_kernels(device.caps()))
+        else {
+            return Ok(item);
+        };
+        if let Some(product) = of.source.open_product(self.name()) {
+            return Err(NotFused::Contracts(product.to_owned()));
+        }
+        Ok(match of.source.stores_known(self.name()) {
+            true => Item { is_own: false, not_own: NotFused::Stores, ..item },
+            false => item,
+        })
     }
 
     /// Returns where the barriers of the kernel are.

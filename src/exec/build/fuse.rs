@@ -184,7 +184,7 @@ fn fits<'a>(tables: &'a Tables, device: &Device, node: NodeId) -> Result<Fits<'a
     let of_kernel = |why: NotFused| WhyNotFused::Kernel { kernel: kernel.name().to_owned(), why: why.to_string() };
     let uses = Uses::of(&tables.ir, node);
     let items = items_of(grid, uses.is_some())?;
-    let item = kernel.item(device).map_err(of_kernel)?;
+    let item = kernel.fused_item(device).map_err(of_kernel)?;
     let (promises, uses) = (uses.is_some(), uses.filter(|_| item.is_own));
     let waiting = match item.is_group {
         true => Some(quirks::waiting_items_in_fused_kernels(device.caps()).ok_or_else(|| of_kernel(NotFused::Waits))?),

@@ -127,7 +127,7 @@ impl Fusing<'_> {
                 element,
             }));
             may_see_groups = false;
-        } else if let Some(Ok(item)) = self.kernel_of(node).map(|kernel| kernel.item(self.device)) {
+        } else if let Some(Ok(item)) = self.kernel_of(node).map(|kernel| kernel.fused_item(self.device)) {
             let known = |element: String| {
                 let of = self.type_in(self.programs.of(node)?, element);
                 self.types.iter().position(|known| *known == of)
