@@ -690,6 +690,57 @@ fn fills_and_copies_among_loops_stay_in_their_bytes() {
     }
 }
 
+/// Rule Z1: on PoCL the first work-item decides for all of a group whether they do what follows the last barrier of a kernel, if that barrier
+/// is under a condition, and another condition is inside. Launches have no work-items beyond their range all the same.
+#[test]
+fn the_last_launch_has_its_own_work_items_alone() {
+    let field = Field::new();
+    let source = "
+        kernel void counted(global float *to, global const float *from, float by) {
+            float x = from[get_global_id(0)];
+            for (int k = 0; k < 12; ++k) x = x * 0.5f + by;
+            to[get_global_id(0)] = x;
+        }
+        kernel void stores(global float *to, global const float *from, float by) {
+            float x = from[get_global_id(0)];
+            for (int k = 0; k < 12; ++k) x = x * 0.5f + by;
+            if (from[get_global_id(0)] > 1.0f) to[get_global_id(0)] = x;
+        }
+        kernel void returns(global float *to, global const float *from, float by) {
+            const size_t i = get_global_id(0);
+            if ((i & 3) == 1) return;
+            if (from[i] > 2.0f) to[i] += by;
+        }
+        kernel void either(global float *to, global const float *from, float by) {
+            const size_t i = get_global_id(0);
+            float x = from[i];
+            for (int k = 0; k < 12; ++k) x -= by;
+            if (x < 0.0f) to[i] = x; else if ((i & 1) == 0) to[i] *= 2.0f;
+        }";
+    let program = field.program(source);
+    for names in ["stores", "returns", "either"].map(|last| ["counted", "counted", last]) {
+        for size in [64, 65, 100, 127, 128, 200] {
+            let graph = field.bench.graph();
+            for (at, name) in names.iter().enumerate() {
+                let kernel = program.kernel(name).unwrap();
+                let launch = graph.kernel(&kernel).read_write(&field.buffers[at + 1]).read(&field.buffers[at]);
+                // SAFETY: work-items write their own elements, inside the buffers.
+                unsafe { launch.arg(0.25_f32).range(size).add() }.unwrap();
+            }
+            let [plain, fused] = [Fuse::Off, Fuse::Now].map(|fuse| {
+                let executable = graph.finalize(Finalize::new().fuse(fuse)).unwrap();
+                let report = executable.report();
+                let forms: Vec<FusedForm> = report.fused.iter().map(|of| of.form).collect();
+                assert_eq!(forms, vec![FusedForm::OneGroup; usize::from(fuse == Fuse::Now)], "{report}");
+                field.start();
+                executable.submit(&field.bench.queue).unwrap().wait_for(LONG).unwrap();
+                field.bits()
+            });
+            assert_eq!(fused, plain, "{names:?} of {size}");
+        }
+    }
+}
+
 /// Rule Z1
 #[test]
 fn random_kernels_that_wait_do_the_same_when_they_are_fused() {

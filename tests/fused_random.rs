@@ -176,9 +176,15 @@ fn counted_body(rng: &mut Rng, all: &mut String, shape: &Shape, ids: &[&str]) {
             _ => writeln!(all, "    {name} = {value};"),
         };
     }
+    let condition = format!("({} & 3u) != 1u", plain_expression(rng, false, 1, ids));
+    let condition = match rng.u8(..6) {
+        0 => format!("if ({condition}) "),
+        1 => format!("if (!({condition})) return;\n    "),
+        _ => String::new(),
+    };
     let value = plain_expression(rng, shape.writes_floats, 3, ids);
     let old = if rng.bool() { "to[i] +" } else { "" };
-    let _ = writeln!(all, "    to[i] = {old} ({value});\n}}");
+    let _ = writeln!(all, "    {condition}to[i] = {old} ({value});\n}}");
 }
 
 /// Writes the body of a kernel whose indices are global ids, which are those of elements where there is one dimension and no offset.
@@ -531,6 +537,16 @@ fn differ_in_nans_alone(plain: &[Vec<u32>], now: &[Vec<u32>]) -> bool {
     both.all(|(at, plain, now)| at < BUFFERS && is_nan(plain) && is_nan(now) && plain << 1 == now << 1)
 }
 
+/// Whether memory differs where no launch writes.
+fn differ_beyond(list: &[Launch], shapes: &[Shape], plain: &[Vec<u32>], now: &[Vec<u32>]) -> bool {
+    let mut written = [0; 2 * BUFFERS];
+    for launch in list {
+        let at = if shapes[launch.kernel].writes_floats { launch.to } else { BUFFERS + launch.to };
+        written[at] = written[at].max(launch.size.0 * launch.size.1);
+    }
+    written.iter().enumerate().any(|(at, end)| plain[at][*end..] != now[at][*end..])
+}
+
 /// A launch of a kernel.
 #[derive(Clone, Debug)]
 struct Launch {
@@ -547,6 +563,10 @@ struct Launch {
 impl Launch {
     fn new(rng: &mut Rng, shapes: &[Shape]) -> Self {
         let kernel = rng.usize(..shapes.len());
+        Self::of(rng, shapes, kernel)
+    }
+
+    fn of(rng: &mut Rng, shapes: &[Shape], kernel: usize) -> Self {
         let shape = &shapes[kernel];
         let (to, from) = (rng.usize(..BUFFERS), rng.usize(..BUFFERS));
         // Nothing reads what its own launch writes.
@@ -561,8 +581,9 @@ impl Launch {
         Self { kernel, to, from, numbers, size: (w, h), offset, group }
     }
 
-    /// Launches whose work-items write their own elements, over few ranges, so that many fit together.
-    fn own(rng: &mut Rng, shapes: &[Shape], bodies: Bodies) -> Vec<Self> {
+    /// Launches whose work-items write their own elements, over few ranges, so that many fit together. Those of the kernels in `order` come
+    /// first.
+    fn own(rng: &mut Rng, shapes: &[Shape], order: &mut Vec<usize>, bodies: Bodies) -> Vec<Self> {
         let ranges = [((19_200, 1), (0, 0), (64, 1)), ((160, 120), (2, 1), (16, 2)), ((16_500, 1), (7, 0), (66, 1))];
         let ranges = if bodies == Bodies::Ids { &ranges[..1] } else { &ranges };
         let mut all = Vec::new();
@@ -570,7 +591,8 @@ impl Launch {
             let (size, offset, group) = ranges[rng.usize(..ranges.len())];
             let has_group = rng.bool();
             for _ in 0..rng.usize(2..10) {
-                let mut next = Self::new(rng, shapes);
+                let kernel = order.pop().unwrap_or_else(|| rng.usize(..shapes.len()));
+                let mut next = Self::of(rng, shapes, kernel);
                 let has_group = has_group || shapes[next.kernel].sees_groups;
                 (next.size, next.offset, next.group) = (size, offset, has_group.then_some(group));
                 all.push(next);
@@ -669,7 +691,7 @@ fn random(own: bool, test: &str) -> (usize, usize) {
     println!("CLGRAPH_TEST_SEED={seed}");
     let (field, mut rng) = (Field::new(if own { LONG_LEN } else { LEN }), Rng::with_seed(seed));
     let (mut launches, mut fused, mut excused) = (0, 0, 0);
-    let (mut all, mut chained, mut by_group) = (0, 0, 0);
+    let (mut all_kernels, mut all, mut chained, mut by_group) = (0, 0, 0, 0);
     let caps = field.bench.queue.device().caps();
     let (is_rusticl, is_intel) = (caps.platform == "rusticl", caps.platform.starts_with("Intel"));
     let is_pocl7 = caps.platform == "Portable Computing Language" && caps.driver_version.starts_with("7.");
@@ -686,6 +708,7 @@ fn random(own: bool, test: &str) -> (usize, usize) {
         // The kernels of some programs have the same names, and their macros and functions other meanings.
         let programs: Vec<(String, Vec<Shape>)> =
             (0..rng.usize(1..4)).map(|_| program(&mut rng, (own, bodies), (!is_rusticl, !is_intel))).collect();
+        all_kernels += programs.len() * KERNELS;
         let (mut source, mut built, mut texts) = (String::new(), Vec::new(), Vec::new());
         for (text, _) in &programs {
             // Without Mesa's own libclc rusticl does not build these.
@@ -699,24 +722,34 @@ fn random(own: bool, test: &str) -> (usize, usize) {
             texts.push(text.clone());
             source += &text;
         }
-        let of: Vec<usize> = (0..KERNELS).map(|_| rng.usize(..programs.len())).collect();
         let kernels = |built: &[Program]| -> Vec<Kernel> {
-            of.iter().enumerate().map(|(at, of)| built[*of].kernel(&format!("k{at}")).unwrap()).collect()
+            let all = |program: &Program| -> Vec<Kernel> {
+                (0..KERNELS).map(|at| program.kernel(&format!("k{at}")).unwrap()).collect()
+            };
+            built.iter().flat_map(all).collect()
         };
-        let shapes: Vec<Shape> = of.iter().enumerate().map(|(at, of)| programs[*of].1[at]).collect();
-        let mut list: Vec<Launch> = Vec::new();
-        for _ in 0..rng.usize(1..6) {
-            if own {
-                list.extend(Launch::own(&mut rng, &shapes, bodies));
-                continue;
-            }
-            list.extend((0..rng.usize(2..10)).map(|_| Launch::new(&mut rng, &shapes)));
-            if rng.bool() {
-                list.extend(Launch::turns(&mut rng, &shapes));
+        let shapes: Vec<Shape> = programs.into_iter().flat_map(|(_, shapes)| shapes).collect();
+        // Those of one graph each.
+        let mut lists: Vec<Vec<Launch>> = Vec::new();
+        let mut order: Vec<usize> = (0..shapes.len()).collect();
+        rng.shuffle(&mut order);
+        if own {
+            let parts = 0..rng.usize(1..6);
+            lists.push(parts.flat_map(|_| Launch::own(&mut rng, &shapes, &mut order, bodies)).collect());
+        } else {
+            for some in order.chunks(rng.usize(2..10)) {
+                let mut list: Vec<Launch> = some.iter().map(|kernel| Launch::of(&mut rng, &shapes, *kernel)).collect();
+                if rng.u8(..4) == 0 {
+                    list.extend(Launch::turns(&mut rng, &shapes));
+                }
+                match lists.last_mut() {
+                    Some(last) if bodies != Bodies::Counted && rng.bool() => last.extend(list),
+                    _ => lists.push(list),
+                }
             }
         }
         if bodies == Bodies::Counted {
-            for (at, launch) in list.iter_mut().enumerate() {
+            for (at, launch) in lists.iter_mut().flat_map(|list| list.iter_mut().enumerate()) {
                 (launch.to, launch.from) = ((at + 1) % BUFFERS, at % BUFFERS);
                 // Most have as many work-items as a group needs.
                 if rng.u8(..20) > 0 && launch.size.0 * launch.size.1 < 16 {
@@ -732,55 +765,61 @@ fn random(own: bool, test: &str) -> (usize, usize) {
             (differences(&plainly(list, kernels), &now), now, fused)
         };
         let built = kernels(&built);
-        let (mut differing, now, [now_fused, now_by_group]) = compare(&list, &built);
-        if !is_pocl3 || !contracts {
-            (launches, fused) = (launches + list.len(), fused + now_fused);
-        }
-        (all, by_group, chained) = (all + list.len(), by_group + now_by_group, chained + now_fused);
-        if !differing.is_empty() {
-            let other = |change: &dyn Fn(&str) -> String| {
-                let build = |text: &String| ProgramBuilder::new(&field.bench.queue).options(std).source(&change(text));
-                kernels(&texts.iter().map(|text| build(text).unwrap()).collect::<Vec<_>>())
-            };
-            // PoCL 7.1 compiles some kernels with loops wrongly that are launched one by one (`docs/drivers.md`), but not if it must keep
-            // the loop's counter in memory.
-            let is_wrong_alone = || {
-                let careful = other(&|text| text.replace("for (uint k", "for (volatile uint k"));
-                is_pocl7 && differences(&plainly(&list, &careful), &now).is_empty()
-            };
-            // A compiler joins multiplications and additions or not, as it suits what is around them.
-            let is_contracted = || compare(&list, &other(&|text| CONTRACTS_NOTHING.to_owned() + text)).0.is_empty();
-            let excuse = if differ_in_nans_alone(&plainly(&list, &built), &now) {
-                Some("has other signs of NaNs")
-            } else if is_contracted() {
-                Some("rounds otherwise where it is contracted")
-            } else {
-                is_wrong_alone().then_some("is wrong where it is launched one by one")
-            };
-            if let Some(excuse) = excuse {
-                println!("program {number} {excuse}: {differing:#?}");
-                excused += 1;
-                assert!(excused <= 1 + count / 10, "so many are not known");
-                continue;
+        for mut list in lists {
+            let (mut differing, now, [now_fused, now_by_group]) = compare(&list, &built);
+            if !is_pocl3 || !contracts {
+                (launches, fused) = (launches + list.len(), fused + now_fused);
             }
-            // As few launches as show it.
-            let mut at = 0;
-            while at < list.len() {
-                let mut fewer = list.clone();
-                fewer.remove(at);
-                let (now, ..) = compare(&fewer, &built);
-                if now.is_empty() { at += 1 } else { (list, differing) = (fewer, now) }
+            (all, by_group, chained) = (all + list.len(), by_group + now_by_group, chained + now_fused);
+            if !differing.is_empty() {
+                let other = |change: &dyn Fn(&str) -> String| {
+                    let build =
+                        |text: &String| ProgramBuilder::new(&field.bench.queue).options(std).source(&change(text));
+                    kernels(&texts.iter().map(|text| build(text).unwrap()).collect::<Vec<_>>())
+                };
+                // PoCL 7.1 compiles some kernels with loops wrongly that are launched one by one (`docs/drivers.md`), but not if it must keep
+                // the loop's counter in memory.
+                let is_wrong_alone = || {
+                    let careful = other(&|text| text.replace("for (uint k", "for (volatile uint k"));
+                    is_pocl7 && differences(&plainly(&list, &careful), &now).is_empty()
+                };
+                // A compiler joins multiplications and additions or not, as it suits what is around them.
+                let is_contracted = || compare(&list, &other(&|text| CONTRACTS_NOTHING.to_owned() + text)).0.is_empty();
+                let plain = plainly(&list, &built);
+                let excuse = if differ_beyond(&list, &shapes, &plain, &now) {
+                    None
+                } else if differ_in_nans_alone(&plain, &now) {
+                    Some("has other signs of NaNs")
+                } else if is_contracted() {
+                    Some("rounds otherwise where it is contracted")
+                } else {
+                    is_wrong_alone().then_some("is wrong where it is launched one by one")
+                };
+                if let Some(excuse) = excuse {
+                    println!("program {number} {excuse}: {differing:#?}");
+                    excused += 1;
+                    assert!(excused <= 1 + count / 10, "so many are not known");
+                    continue;
+                }
+                // As few launches as show it.
+                let mut at = 0;
+                while at < list.len() {
+                    let mut fewer = list.clone();
+                    fewer.remove(at);
+                    let (now, ..) = compare(&fewer, &built);
+                    if now.is_empty() { at += 1 } else { (list, differing) = (fewer, now) }
+                }
+                let found = format!("{source}\n{list:#?}\n{differing:#?}");
+                // These fuse only where the program asks for it: `docs/drivers.md`.
+                if is_rusticl || caps.platform == "NVIDIA CUDA" {
+                    println!("{found}");
+                    common::skip(common::Reason::ComputesOtherwise);
+                    return (1, 1);
+                }
+                panic!("{found}");
             }
-            let found = format!("{source}\n{list:#?}\n{differing:#?}");
-            // These fuse only where the program asks for it: `docs/drivers.md`.
-            if is_rusticl || caps.platform == "NVIDIA CUDA" {
-                println!("{found}");
-                common::skip(common::Reason::ComputesOtherwise);
-                return (1, 1);
-            }
-            panic!("{found}");
         }
     }
-    println!("{chained} of {all} launches fused, {by_group} by work-groups");
+    println!("{all_kernels} kernels: {chained} of {all} launches fused, {by_group} by work-groups");
     (launches, fused)
 }

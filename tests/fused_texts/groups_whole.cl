@@ -98,6 +98,7 @@ __attribute__((noinline)) void clgraph_fuse_run1_g(global float * a, const uint 
     } while (clgraph_fuse_i + clgraph_fuse_group <= clgraph_fuse_items);
     if (clgraph_fuse_i + clgraph_fuse_v < clgraph_fuse_items)
         clgraph_fuse_item_g(a, clgraph_fuse_o0 + (clgraph_fuse_i + clgraph_fuse_v), 0, 0, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
+    barrier(CLK_GLOBAL_MEM_FENCE);
 }
 kernel void clgraph_fused_0(global void *clgraph_fuse_a0, local ulong16 *clgraph_fuse_p1, const uint clgraph_fuse_a2, const uint clgraph_fuse_go) {
     if (clgraph_fuse_go == 0) return;
@@ -106,7 +107,6 @@ kernel void clgraph_fused_0(global void *clgraph_fuse_a0, local ulong16 *clgraph
     local clgraph_fuse_type1_f_n clgraph_fuse_local1_f_n __attribute__((aligned(128)));
     clgraph_fuse_run1_f(clgraph_fuse_a0, clgraph_fuse_a1, &clgraph_fuse_local1_f_tile, &clgraph_fuse_local1_f_n, 1, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);
     clgraph_fuse_run1_g(clgraph_fuse_a0, 1, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);
-    barrier(CLK_GLOBAL_MEM_FENCE);
     clgraph_fuse_run3_f(clgraph_fuse_a0, clgraph_fuse_a1, &clgraph_fuse_local1_f_tile, &clgraph_fuse_local1_f_n, 2, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);
     for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 4; ++clgraph_fuse_turn) {
         clgraph_fuse_turn1_f(clgraph_fuse_a0, clgraph_fuse_a1, &clgraph_fuse_local1_f_tile, &clgraph_fuse_local1_f_n, 1, 0, 0, 0, clgraph_fuse_a2, 1, 1, 4, 1, 1);

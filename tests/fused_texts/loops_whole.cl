@@ -44,6 +44,7 @@ void clgraph_fuse_turn1_f(global const int * s , global int * t , const pair by,
     } while (clgraph_fuse_i + clgraph_fuse_group <= clgraph_fuse_items);
     if (clgraph_fuse_i + clgraph_fuse_v < clgraph_fuse_items)
         clgraph_fuse_item_f(s, t, by, clgraph_fuse_o0 + (clgraph_fuse_i + clgraph_fuse_v), 0, 0, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
+    barrier(CLK_GLOBAL_MEM_FENCE);
 }
 __attribute__((noinline)) void clgraph_fuse_run3_g(global int * t, const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2) {
     const uint clgraph_fuse_items = clgraph_fuse_n0 * clgraph_fuse_n1 * clgraph_fuse_n2, clgraph_fuse_group = (uint)get_local_size(0);
@@ -56,6 +57,7 @@ __attribute__((noinline)) void clgraph_fuse_run3_g(global int * t, const uint cl
     } while (clgraph_fuse_i + clgraph_fuse_group <= clgraph_fuse_items);
     if (clgraph_fuse_i + clgraph_fuse_v < clgraph_fuse_items)
         clgraph_fuse_item_g(t, clgraph_fuse_o0 + (clgraph_fuse_i + clgraph_fuse_v) % clgraph_fuse_n0, clgraph_fuse_o1 + (clgraph_fuse_i + clgraph_fuse_v) / clgraph_fuse_n0 % clgraph_fuse_n1, clgraph_fuse_o2 + (clgraph_fuse_i + clgraph_fuse_v) / (clgraph_fuse_n0 * clgraph_fuse_n1), clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
+    barrier(CLK_GLOBAL_MEM_FENCE);
 }
 void clgraph_fuse_turn1_g(global int * t, const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2) {
     const uint clgraph_fuse_items = clgraph_fuse_n0, clgraph_fuse_group = (uint)get_local_size(0);
@@ -68,6 +70,7 @@ void clgraph_fuse_turn1_g(global int * t, const uint clgraph_fuse_dims, const ui
     } while (clgraph_fuse_i + clgraph_fuse_group <= clgraph_fuse_items);
     if (clgraph_fuse_i + clgraph_fuse_v < clgraph_fuse_items)
         clgraph_fuse_item_g(t, clgraph_fuse_o0 + (clgraph_fuse_i + clgraph_fuse_v), 0, 0, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
+    barrier(CLK_GLOBAL_MEM_FENCE);
 }
 kernel void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_fuse_a1, global void *clgraph_fuse_a2, global void *clgraph_fuse_a3, global void *clgraph_fuse_a4, global void *clgraph_fuse_a5, clgraph_fuse_type0 clgraph_fuse_a6, clgraph_fuse_type0 clgraph_fuse_a7, clgraph_fuse_type0 clgraph_fuse_a8, clgraph_fuse_type0 clgraph_fuse_a9, clgraph_fuse_type0 clgraph_fuse_a10, const uint clgraph_fuse_a11, const uint clgraph_fuse_a12, const uint clgraph_fuse_go) {
     if (clgraph_fuse_go == 0) return;
@@ -95,16 +98,11 @@ kernel void clgraph_fused_0(global void *clgraph_fuse_a0, global void *clgraph_f
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 5; ++clgraph_fuse_turn) {
         clgraph_fuse_turn1_f(clgraph_fuse_t0[clgraph_fuse_turn], clgraph_fuse_t0[clgraph_fuse_turn + 1], clgraph_fuse_t1[clgraph_fuse_turn], 1, 0, 0, 0, clgraph_fuse_t2[clgraph_fuse_turn], 1, 1, 1, 1, 1);
-        barrier(CLK_GLOBAL_MEM_FENCE);
         clgraph_fuse_turn1_g(clgraph_fuse_t0[clgraph_fuse_turn + 1], 1, 0, 0, 0, clgraph_fuse_a11, 1, 1, 1, 1, 1);
-        barrier(CLK_GLOBAL_MEM_FENCE);
     }
     clgraph_fuse_run3_g(clgraph_fuse_a0, 2, 0, 0, 0, clgraph_fuse_a12, 1, 1, 1, 1, 1);
-    barrier(CLK_GLOBAL_MEM_FENCE);
     for (uint clgraph_fuse_turn = 0; clgraph_fuse_turn < 6; ++clgraph_fuse_turn) {
         clgraph_fuse_turn1_f(clgraph_fuse_a0, clgraph_fuse_a1, clgraph_fuse_a6, 1, 0, 0, 0, clgraph_fuse_a12, 1, 1, 1, 1, 1);
-        barrier(CLK_GLOBAL_MEM_FENCE);
         clgraph_fuse_turn1_f(clgraph_fuse_a1, clgraph_fuse_a0, clgraph_fuse_a6, 1, 0, 0, 0, clgraph_fuse_a12, 1, 1, 1, 1, 1);
-        barrier(CLK_GLOBAL_MEM_FENCE);
     }
 }

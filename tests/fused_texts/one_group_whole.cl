@@ -44,6 +44,7 @@ __attribute__((noinline)) void clgraph_fuse_run3_add(global float * to , float b
     } while (clgraph_fuse_i + clgraph_fuse_group <= clgraph_fuse_items);
     if (clgraph_fuse_i + clgraph_fuse_v < clgraph_fuse_items)
         clgraph_fuse_item_add(to, by, clgraph_fuse_o0 + (clgraph_fuse_i + clgraph_fuse_v) % clgraph_fuse_n0, clgraph_fuse_o1 + (clgraph_fuse_i + clgraph_fuse_v) / clgraph_fuse_n0 % clgraph_fuse_n1, clgraph_fuse_o2 + (clgraph_fuse_i + clgraph_fuse_v) / (clgraph_fuse_n0 * clgraph_fuse_n1), clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
+    barrier(CLK_GLOBAL_MEM_FENCE);
 }
 __attribute__((noinline)) void clgraph_fuse_run1_add(global float * to , float by, const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2) {
     const uint clgraph_fuse_items = clgraph_fuse_n0, clgraph_fuse_group = (uint)get_local_size(0);
@@ -56,10 +57,10 @@ __attribute__((noinline)) void clgraph_fuse_run1_add(global float * to , float b
     } while (clgraph_fuse_i + clgraph_fuse_group <= clgraph_fuse_items);
     if (clgraph_fuse_i + clgraph_fuse_v < clgraph_fuse_items)
         clgraph_fuse_item_add(to, by, clgraph_fuse_o0 + (clgraph_fuse_i + clgraph_fuse_v), 0, 0, clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
+    barrier(CLK_GLOBAL_MEM_FENCE);
 }
 kernel __attribute__((reqd_work_group_size(2, 1, 1))) void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, float clgraph_fuse_a2, const uint clgraph_fuse_a3, const uint clgraph_fuse_go) {
     if (clgraph_fuse_go == 0) return;
     clgraph_fuse_run1_add(clgraph_fuse_a0, clgraph_fuse_a1, 1, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
-    barrier(CLK_GLOBAL_MEM_FENCE);
     clgraph_fuse_run3_add(clgraph_fuse_a0, clgraph_fuse_a2, 2, 0, 0, 0, clgraph_fuse_a3, 1, 1, 1, 1, 1);
 }

@@ -136,10 +136,11 @@ pub(super) fn write_run(all: &mut String, callee: &Callee, names: &str, dialect:
 }
 
 /// Between launches, where a work-group runs them.
-const BARRIER: &str = "    barrier(CLK_GLOBAL_MEM_FENCE);\n";
+pub(super) const BARRIER: &str = "    barrier(CLK_GLOBAL_MEM_FENCE);\n";
 
-/// Returns what comes after a launch. Work-items that wait for each other have done so, and in parts each has elements of its own.
+/// Returns what comes after a launch. Work-items that wait for each other have done so, also where the function has a barrier at its end
+/// (`run::write_whole`), and in parts each has elements of its own.
 pub(super) fn after(function: Option<&Function<'_>>, dialect: Dialect) -> &'static str {
-    let has_waited = function.is_some_and(|function| function.is_group);
+    let has_waited = dialect.copies_behind_loops || function.is_some_and(|function| function.is_group);
     if dialect.form == Form::OneGroup && dialect.part.is_none() && !has_waited { BARRIER } else { "" }
 }
