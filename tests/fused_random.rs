@@ -715,7 +715,7 @@ fn random(own: bool, test: &str) -> (usize, usize) {
             let is_left_out = |text: &str| text.replace("exp(", "fabs(").replace("sin(", "fabs(");
             let text = if is_rusticl { is_left_out(text) } else { text.clone() };
             // PoCL 7.1 does not link `c ? get_global_id(0) : get_global_id(1)`, and runs another kernel of the name (`docs/drivers.md`).
-            let of_one = |text: String| text.replace("(uint)get_global_id(1)", "(uint)get_global_size(0)");
+            let of_one = |text: String| text.replace("(uint)get_global_id(1)", "(uint)get_global_offset(0)");
             let text = if is_pocl7 { of_one(text) } else { text };
             let text = if contracts { text } else { CONTRACTS_NOTHING.to_owned() + &text };
             built.push(ProgramBuilder::new(&field.bench.queue).options(std).source(&text).unwrap());
@@ -778,19 +778,28 @@ fn random(own: bool, test: &str) -> (usize, usize) {
                     kernels(&texts.iter().map(|text| build(text).unwrap()).collect::<Vec<_>>())
                 };
                 // PoCL 7.1 compiles some kernels with loops wrongly that are launched one by one (`docs/drivers.md`), but not if it must keep
-                // the loop's counter in memory.
+                // the loop's counter in memory, or chooses the work-group.
                 let is_wrong_alone = || {
-                    let careful = other(&|text| text.replace("for (uint k", "for (volatile uint k"));
-                    is_pocl7 && differences(&plainly(&list, &careful), &now).is_empty()
+                    let in_memory = |text: &str| {
+                        text.replace("for (uint k", "for (volatile uint k").replace("for (int k", "for (volatile int k")
+                    };
+                    let mut free = list.clone();
+                    let ungrouped = free.iter_mut().filter(|launch| !shapes[launch.kernel].sees_groups);
+                    ungrouped.for_each(|launch| launch.group = None);
+                    let is =
+                        |list: &[Launch], kernels: &[Kernel]| differences(&plainly(list, kernels), &now).is_empty();
+                    is_pocl7 && (is(&list, &other(&in_memory)) || is(&free, &built))
                 };
                 // A compiler joins multiplications and additions or not, as it suits what is around them.
-                let is_contracted = || compare(&list, &other(&|text| CONTRACTS_NOTHING.to_owned() + text)).0.is_empty();
+                let exact = other(&|text| CONTRACTS_NOTHING.to_owned() + text);
+                let exact_now = compare(&list, &exact).1;
+                let is_contracted = differ_in_nans_alone(&plainly(&list, &exact), &exact_now);
                 let plain = plainly(&list, &built);
                 let excuse = if differ_beyond(&list, &shapes, &plain, &now) {
                     None
                 } else if differ_in_nans_alone(&plain, &now) {
                     Some("has other signs of NaNs")
-                } else if is_contracted() {
+                } else if is_contracted {
                     Some("rounds otherwise where it is contracted")
                 } else {
                     is_wrong_alone().then_some("is wrong where it is launched one by one")
@@ -801,12 +810,13 @@ fn random(own: bool, test: &str) -> (usize, usize) {
                     assert!(excused <= 1 + count / 10, "so many are not known");
                     continue;
                 }
-                // As few launches as show it.
+                // As few launches as show it, which contraction does not.
+                let built = if is_contracted { &built } else { &exact };
                 let mut at = 0;
                 while at < list.len() {
                     let mut fewer = list.clone();
                     fewer.remove(at);
-                    let (now, ..) = compare(&fewer, &built);
+                    let (now, ..) = compare(&fewer, built);
                     if now.is_empty() { at += 1 } else { (list, differing) = (fewer, now) }
                 }
                 let found = format!("{source}\n{list:#?}\n{differing:#?}");
