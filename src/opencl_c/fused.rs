@@ -5,7 +5,9 @@
 //! each launch:
 //!
 //! ```text
-//! void clgraph_fuse_item_scale(global float *a, float by, const clgraph_fuse_id clgraph_fuse_x, ..) { size_t i = get_global_id(0); a[i] *= by; }
+//! __attribute__((always_inline)) void clgraph_fuse_item_scale(global float *a, float by, const clgraph_fuse_id clgraph_fuse_x, ..) {
+//!     size_t i = get_global_id(0); a[i] *= by;
+//! }
 //! void clgraph_fuse_run1_scale(global float *a, float by, const uint clgraph_fuse_dims, ..) { for (..) clgraph_fuse_item_scale(a, by, x, ..); }
 //! kernel void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, uint clgraph_fuse_a2) {
 //!     clgraph_fuse_run1_scale(clgraph_fuse_a0, clgraph_fuse_a1, 1, ..);
@@ -91,7 +93,7 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use self::helpers::{ITEM, write_helpers};
-use self::ids::{IDS, LOCAL_ID, OWN};
+use self::ids::{IDS, INLINED, LOCAL_ID, OWN};
 use self::ids::{RANGE, RANGE_NAMES};
 use self::rolled::{Lane, Loop, Part, Place, Rolled, Table, rolled};
 use self::run::{SCALAR, write_run};
@@ -354,7 +356,7 @@ fn write_items(all: &mut String, (number, unit): (usize, &Unit<'_>), its: &[(&Ca
         for (callee, Function { params, locals, body, .. }, _) in its {
             let params = listed(params) + &group::params(locals);
             group::write_macros(all, locals, true);
-            let _ = writeln!(all, "void clgraph_fuse_item_{callee}({params}{ITEM}, {RANGE}) {body}");
+            let _ = writeln!(all, "{INLINED}void clgraph_fuse_item_{callee}({params}{ITEM}, {RANGE}) {body}");
             group::write_macros(all, locals, false);
         }
     }

@@ -101,6 +101,8 @@ pub(in crate::cl) struct FusedPrograms(Vec<FusedProgram>);
 
 struct FusedProgram {
     way: Way,
+    /// What the compiler is told beside the programs' options.
+    option: Option<String>,
     kernels: Vec<FusedKernel>,
     /// The programs whose kernels it launches too.
     others: Vec<Arc<ProgramSource>>,
@@ -129,10 +131,12 @@ impl FusedPrograms {
     /// Returns a program, and whether it is to be kept now. `keeps`: programs are.
     fn find(
         &mut self,
-        (way, kernels, others): (Way, &[FusedKernel], &[Arc<ProgramSource>]),
+        ((way, option), kernels, others): ((Way, Option<&str>), &[FusedKernel], &[Arc<ProgramSource>]),
         keeps: bool,
     ) -> Option<(Option<Known>, bool)> {
-        let is_it = |of: &&mut FusedProgram| of.way == way && of.kernels == kernels && are_same(&of.others, others);
+        let is_it = |of: &&mut FusedProgram| {
+            (of.way, of.option.as_deref()) == (way, option) && of.kernels == kernels && are_same(&of.others, others)
+        };
         let found = self.0.iter_mut().find(is_it)?;
         let is_new = keeps && !found.is_kept;
         found.is_kept |= keeps;
@@ -255,10 +259,11 @@ impl Program {
 }
 
 /// Builds fused kernels, whose launches are of kernels of these programs that [are items](Kernel::item). Returns them in order, with their
-/// program if it is one to keep or was kept. If there are several programs, their [dialects](Program::dialect) are one.
+/// program if it is one to keep or was kept. If there are several programs, their [dialects](Program::dialect) are one. `option` is told the
+/// compiler beside the programs' options.
 pub(crate) fn fuse(
     programs: &[&Program],
-    way: Way,
+    (way, option): (Way, Option<&str>),
     kernels: &[FusedKernel],
     kept: Option<&KeptPrograms>,
 ) -> Result<(Vec<Kernel>, Option<MadeProgram>), NotFused> {
@@ -275,17 +280,17 @@ pub(crate) fn fuse(
             unlike.len() - 1
         });
     }
-    let known = first.fused_programs().find((way, &unlike, others), kept.is_some());
+    let known = first.fused_programs().find(((way, option), &unlike, others), kept.is_some());
     let (known, made) = match known {
         Some((Some(known), true)) => {
-            let Text { options, text, .. } = written(&sources, way, &unlike, known.rolls);
+            let Text { options, text, .. } = written(&sources, (way, option), &unlike, known.rolls);
             let program = known.program.clone();
             (Some(known), Some(MadeProgram { program, options, text, was_kept: false }))
         }
         Some((known, _)) => (known, None),
         None => {
             let build = |rolls| {
-                let text = written(&sources, way, &unlike, rolls);
+                let text = written(&sources, (way, option), &unlike, rolls);
                 let names = text.names;
                 build(*first, text, unlike.len(), kept).map(|made| (made, rolls, names))
             };
@@ -306,7 +311,14 @@ pub(crate) fn fuse(
             });
             let program = known.clone();
             let (others, is_kept) = (others.to_vec(), kept.is_some());
-            let gone = first.fused_programs().keep(FusedProgram { way, kernels: unlike, others, program, is_kept });
+            let gone = first.fused_programs().keep(FusedProgram {
+                way,
+                option: option.map(str::to_owned),
+                kernels: unlike,
+                others,
+                program,
+                is_kept,
+            });
             drop(gone);
             (known, built.map(|(made, ..)| made).filter(|_| is_kept))
         }
@@ -338,14 +350,19 @@ struct Text {
     names: Names,
 }
 
-fn written(sources: &[Arc<ProgramSource>], way: Way, kernels: &[FusedKernel], rolls: Rolls) -> Text {
+fn written(
+    sources: &[Arc<ProgramSource>],
+    (way, option): (Way, Option<&str>),
+    kernels: &[FusedKernel],
+    rolls: Rolls,
+) -> Text {
     let units = sources.iter().map(|of| Unit { text: &of.text, source: &of.source, options: &of.options });
     let units: Vec<Unit<'_>> = units.collect();
     let text = match way {
         Way::InTurn(dialect) => fused(&units, dialect, kernels, rolls),
         Way::EachItem { in_range } => each_item(&units, kernels, in_range),
     };
-    let options = match units.as_slice() {
+    let mut options = match units.as_slice() {
         [one] => one.options.to_owned(),
         // The macros are in the text.
         units => units
@@ -353,6 +370,10 @@ fn written(sources: &[Arc<ProgramSource>], way: Way, kernels: &[FusedKernel], ro
             .map(|first| Options::read(first.options).unwrap_or_default().others.join(" "))
             .unwrap_or_default(),
     };
+    if let Some(option) = option {
+        options.push(' ');
+        options.push_str(option);
+    }
     let names = Names(files::fingerprint(options.bytes().chain([0]).chain(text.bytes())));
     // No word of a source begins as these names do.
     let text = text.replace(&format!("void {FUSED}"), &format!("void {}", names.begin()));

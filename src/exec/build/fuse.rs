@@ -448,27 +448,25 @@ impl<'a> Fusing<'a> {
                 copies_behind_loops: quirks::copies_behind_loops(caps),
             })
         };
-        let form = self.in_turn.form;
-        let ways = [
-            (Order::InTurn, Form::OneItem, in_turn(Form::OneItem, None)),
-            (Order::InTurn, Form::OneGroup, in_turn(Form::OneGroup, None)),
-            (Order::EachGroup, form, in_turn(form, self.in_turn.part)),
-            (Order::EachItem, form, Way::EachItem { in_range: false }),
-        ];
-        let text = |chain: &Chain| (self.pieces[&chain.launches[0]].program, chain.order, self.form(chain));
+        let text = |chain: &Chain| {
+            (self.pieces[&chain.launches[0]].program, chain.order, self.form(chain), self.option(chain))
+        };
         let texts: Vec<_> = chains.chains.iter().map(text).collect();
-        let in_each = |group| ways.map(|(order, form, way)| ((group, order, form), way));
-        for (text, way) in self.programs.groups().into_iter().flat_map(in_each) {
-            let of: Vec<usize> = (0..texts.len()).filter(|at| texts[*at] == text).collect();
-            if of.is_empty() {
-                continue;
-            }
+        let unlike: BTreeSet<_> = texts.iter().collect();
+        for text in unlike {
+            let (_, order, form, option) = text;
+            let way = match order {
+                Order::InTurn => in_turn(*form, None),
+                Order::EachGroup => in_turn(*form, self.in_turn.part),
+                Order::EachItem => Way::EachItem { in_range: false },
+            };
+            let of: Vec<usize> = (0..texts.len()).filter(|at| texts[*at] == *text).collect();
             let mut fuse = |of: &[usize]| {
                 let its = of.iter().map(|at| &chains.chains[*at]);
                 let units = self.programs.of_all(its.clone().flat_map(|chain| chain.launches.iter().copied()));
                 let programs: Vec<&Program> = units.iter().map(|number| self.programs.program(*number)).collect();
                 let kernels: Vec<FusedKernel> = its.map(|chain| self.kernel(chain, &units)).collect();
-                let (kernels, made) = fused::fuse(&programs, way, &kernels, self.kept)?;
+                let (kernels, made) = fused::fuse(&programs, (way, option.as_deref()), &kernels, self.kept)?;
                 all.extend(made);
                 Ok(kernels)
             };
@@ -568,8 +566,13 @@ impl<'a> Fusing<'a> {
         let lane_ends = self.lane_ends(chain);
         let is_one_item = self.in_turn.form == Form::OneItem && chain.order != Order::EachItem;
         let is_stated = is_one_item || quirks::understates_work_groups(self.device.caps());
-        let group = self.group(chain).filter(|_| is_stated);
+        let group = self.group(chain).filter(|_| is_stated && self.option(chain).is_none());
         FusedKernel { params, tabled: chain.tabled, launches, lane_ends, group, turns }
+    }
+
+    /// Returns what the compiler is told for the work-group of a fused kernel, if its source does not say it.
+    fn option(&self, chain: &Chain) -> Option<String> {
+        self.group(chain).and_then(|group| quirks::option_for_work_group(self.device.caps(), group.iter().product()))
     }
 
     /// Returns where the lanes of a chain end that run side by side. The lanes of a loop's body would have to wait for each other, and a lane is

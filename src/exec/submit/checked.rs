@@ -253,7 +253,7 @@ impl<'a> Launch<'a> {
         let range = [[FusedArg::Number(1); 3]; 3];
         let launches = vec![FusedLaunch { kernel, args, dims: 1, range }];
         let kernel = FusedKernel { params, launches, tabled: 0, lane_ends: Vec::new(), group: None, turns: false };
-        let made = fused::fuse(&[self.kernel.program()], Way::EachItem { in_range: true }, &[kernel], None);
+        let made = fused::fuse(&[self.kernel.program()], (Way::EachItem { in_range: true }, None), &[kernel], None);
         let (made, _) = made.map_err(|why| why.to_string())?;
         made.into_iter().next().ok_or_else(|| "no kernel was made".to_owned())
     }

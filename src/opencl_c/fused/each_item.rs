@@ -23,6 +23,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use super::ids::INLINED;
 use super::unit::{self, Types};
 use super::{Callee, FusedKernel, Names, Unit, write_begin};
 
@@ -50,7 +51,7 @@ pub(crate) fn each_item(units: &[Unit<'_>], kernels: &[FusedKernel], in_range: b
             let params = if kernel.params.is_empty() { "void" } else { &kernel.params };
             let body = &unit.text[kernel.body.clone()];
             // Writing to a string never fails.
-            let _ = writeln!(all, "__attribute__((always_inline)) void clgraph_fuse_item_{callee}({params}) {body}");
+            let _ = writeln!(all, "{INLINED}void clgraph_fuse_item_{callee}({params}) {body}");
         }
         unit::end(&mut all, units, number);
     }

@@ -80,14 +80,6 @@ impl<'a> Programs<'a> {
         self.groups[number]
     }
 
-    /// Returns all such numbers.
-    pub(super) fn groups(&self) -> Vec<usize> {
-        let mut groups = self.groups.clone();
-        groups.sort_unstable();
-        groups.dedup();
-        groups
-    }
-
     /// Returns the number of a launch's program.
     pub(super) fn of(&self, node: NodeId) -> Option<usize> {
         self.of.get(&node).copied()
