@@ -371,13 +371,18 @@ pub(crate) fn understates_work_groups(caps: &Caps) -> bool {
 ///
 /// Returns the build option that leaves so many work-items of a fused kernel their registers, if that is better than to require the work-group.
 pub(crate) fn option_for_work_group(caps: &Caps, items: usize) -> Option<String> {
-    (understates_work_groups(caps) && items > 256).then(|| format!("-cl-nv-maxrregcount={}", most_registers(items)))
+    /// Without an option the compiler leaves registers to so many.
+    const ANY_KERNEL: usize = 256;
+    (understates_work_groups(caps) && items > ANY_KERNEL).then(|| format!("{REGISTERS}={}", most_registers(items)))
 }
 
-/// Returns how many registers each of so many work-items of a group can have on NVIDIA's GPUs (compute capability 5.0 to 10.0): each of the four
-/// parts of a multiprocessor has 16 384 for its warps of 32 work-items, and gives each work-item a multiple of eight.
+/// NVIDIA's option for the most registers of a work-item.
+pub(crate) const REGISTERS: &str = "-cl-nv-maxrregcount";
+
+/// Returns how many registers each of so many work-items of a group can have on NVIDIA's GPUs: each of the four parts of a multiprocessor has
+/// 16 384 for its warps of 32 work-items, and gives each work-item a multiple of eight.
 fn most_registers(items: usize) -> usize {
-    16_384 / (items.div_ceil(128).max(1) * 32) / 8 * 8
+    16_384 / (items.div_ceil(128) * 32) / 8 * 8
 }
 
 /// PoCL on a CPU (7.1): what stands before a loop is left out for some work-items, if a `return` under a condition comes before it. A fused

@@ -691,7 +691,7 @@ fn fills_and_copies_among_loops_stay_in_their_bytes() {
 }
 
 /// Rule Z1: on PoCL the first work-item decides for all of a group whether they do what follows the last barrier of a kernel, if that barrier
-/// is under a condition, and another condition is inside. Launches have no work-items beyond their range all the same.
+/// is under a condition, and another condition is inside. Launches still have no work-items beyond their range.
 #[test]
 fn the_last_launch_has_its_own_work_items_alone() {
     let field = Field::new();
@@ -738,6 +738,67 @@ fn the_last_launch_has_its_own_work_items_alone() {
             });
             assert_eq!(fused, plain, "{names:?} of {size}");
         }
+    }
+}
+
+/// Rule Z1: a work-item of a large group can have few registers on a GPU.
+#[test]
+fn kernels_of_many_values_are_fused_in_large_work_groups() {
+    let field = Field::new();
+    let source = "
+        #define VALUES 96
+        uint mixed(global const uint *from, size_t i, uint by) {
+            uint v[VALUES], all = by;
+            for (uint k = 0; k < VALUES; ++k) v[k] = from[(i + k * 7) % 1024] * by + k;
+            for (uint turn = 0; turn < 3; ++turn)
+                for (uint k = 0; k < VALUES; ++k) v[k] = rotate(v[k], v[(k + 5) % VALUES] & 15u) + v[(k + 31) % VALUES];
+            for (uint k = 0; k < VALUES; ++k) all ^= v[k] * (k + 1u);
+            return all;
+        }
+        kernel void many(global uint *to, global const uint *from, uint by) { to[get_global_id(0)] = mixed(from, get_global_id(0), by); }
+        kernel void waits(global uint *to, global const uint *from, uint by) {
+            local uint tile[1024];
+            const uint me = get_local_id(0);
+            tile[me] = mixed(from, get_global_id(0), by);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            to[get_global_id(0)] = tile[get_local_size(0) - 1 - me];
+        }";
+    let program = field.program(source);
+    let buffers: Vec<Buffer<u32>> = (0..2).map(|_| Buffer::new(&field.bench.queue, 1024).unwrap()).collect();
+    let data: Vec<u32> = (0..1024_u32).map(|i| i.wrapping_mul(2_654_435_769)).collect();
+    for (name, size, group) in [
+        ("many", 300, None),
+        ("many", 512, None),
+        ("many", 1024, None),
+        ("waits", 1024, Some(512)),
+        ("waits", 900, Some(300)),
+    ] {
+        let kernel = program.kernel(name).unwrap();
+        let graph = field.bench.graph();
+        for at in 0..4 {
+            let launch =
+                graph.kernel(&kernel).read_write(&buffers[(at + 1) % 2]).read(&buffers[at % 2]).arg(3 + at as u32);
+            let launch = launch.range(size);
+            let launch = match group {
+                Some(group) => launch.work_group(group),
+                None => launch,
+            };
+            // SAFETY: work-items write their own elements, inside the buffers.
+            unsafe { launch.add() }.unwrap();
+        }
+        let [plain, fused] = [Fuse::Off, Fuse::Now].map(|fuse| {
+            let executable = graph.finalize(Finalize::new().fuse(fuse)).unwrap();
+            if fuse == Fuse::Now && name == "many" {
+                let report = executable.report();
+                assert_eq!((report.fused.len(), report.fused[0].nodes.len()), (1, 4), "{report}");
+            }
+            buffers
+                .iter()
+                .for_each(|buffer| field.bench.queue.enqueue_write_buffer(buffer, 0, &data, &[]).map(drop).unwrap());
+            executable.submit(&field.bench.queue).unwrap().wait_for(LONG).unwrap();
+            [0, 1].map(|at| field.bench.content(&buffers[at]))
+        });
+        assert_eq!(fused, plain, "{name} of {size}");
     }
 }
 

@@ -518,33 +518,43 @@ impl Field {
     }
 }
 
-/// Returns where memory differs.
-fn differences(plain: &[Vec<u32>], now: &[Vec<u32>]) -> Vec<String> {
-    let differs = |(at, (plain, now)): (usize, (&Vec<u32>, &Vec<u32>))| {
-        let all = plain.iter().zip(now).enumerate().filter(|(_, (plain, now))| plain != now);
-        all.take(3).map(|(i, (plain, now))| format!("{at}[{i}]: {plain:#x}, fused {now:#x}")).collect::<Vec<_>>()
-    };
-    plain.iter().zip(now).enumerate().flat_map(differs).collect()
+/// What launches do one by one, and fused.
+struct Compared {
+    plain: Vec<Vec<u32>>,
+    now: Vec<Vec<u32>>,
+    /// How many were fused, and by work-groups.
+    fused: [usize; 2],
 }
 
-/// Whether memory differs in nothing but the signs of NaNs, which OpenCL C leaves open: a compiler may add in another order.
-fn differ_in_nans_alone(plain: &[Vec<u32>], now: &[Vec<u32>]) -> bool {
-    let is_nan = |word: u32| f32::from_bits(word).is_nan();
-    let mut both = plain.iter().zip(now).enumerate().flat_map(|(at, (plain, now))| {
-        plain.iter().zip(now).filter(|(plain, now)| plain != now).map(move |(plain, now)| (at, *plain, *now))
-    });
-    // The first buffers have floats.
-    both.all(|(at, plain, now)| at < BUFFERS && is_nan(plain) && is_nan(now) && plain << 1 == now << 1)
+impl Compared {
+    /// Returns where memory differs.
+    fn differences(&self) -> Vec<String> {
+        let differs = |(at, (plain, now)): (usize, (&Vec<u32>, &Vec<u32>))| {
+            let all = plain.iter().zip(now).enumerate().filter(|(_, (plain, now))| plain != now);
+            all.take(3).map(|(i, (plain, now))| format!("{at}[{i}]: {plain:#x}, fused {now:#x}")).collect::<Vec<_>>()
+        };
+        self.plain.iter().zip(&self.now).enumerate().flat_map(differs).collect()
+    }
+
+    /// Whether memory differs in nothing but the signs of NaNs, which OpenCL C leaves open: a compiler may add in another order.
+    fn differ_in_nans_alone(&self) -> bool {
+        let is_nan = |word: u32| f32::from_bits(word).is_nan();
+        let mut both = self.plain.iter().zip(&self.now).enumerate().flat_map(|(at, (plain, now))| {
+            plain.iter().zip(now).filter(|(plain, now)| plain != now).map(move |(plain, now)| (at, *plain, *now))
+        });
+        // The first buffers have floats.
+        both.all(|(at, plain, now)| at < BUFFERS && is_nan(plain) && is_nan(now) && plain << 1 == now << 1)
+    }
 }
 
 /// Whether memory differs where no launch writes.
-fn differ_beyond(list: &[Launch], shapes: &[Shape], plain: &[Vec<u32>], now: &[Vec<u32>]) -> bool {
+fn differ_beyond(list: &[Launch], shapes: &[Shape], found: &Compared) -> bool {
     let mut written = [0; 2 * BUFFERS];
     for launch in list {
         let at = if shapes[launch.kernel].writes_floats { launch.to } else { BUFFERS + launch.to };
         written[at] = written[at].max(launch.size.0 * launch.size.1);
     }
-    written.iter().enumerate().any(|(at, end)| plain[at][*end..] != now[at][*end..])
+    written.iter().enumerate().any(|(at, end)| found.plain[at][*end..] != found.now[at][*end..])
 }
 
 /// A launch of a kernel.
@@ -695,6 +705,7 @@ fn random(own: bool, test: &str) -> (usize, usize) {
     let caps = field.bench.queue.device().caps();
     let (is_rusticl, is_intel) = (caps.platform == "rusticl", caps.platform.starts_with("Intel"));
     let is_pocl7 = caps.platform == "Portable Computing Language" && caps.driver_version.starts_with("7.");
+    let fuses_unasked = !is_rusticl && caps.platform != "NVIDIA CUDA";
     // Many kernels that contract are not fused on PoCL 3.1, where they would round otherwise: most programs contract nothing there.
     let is_pocl3 = caps.platform == "Portable Computing Language" && caps.driver_version.starts_with("3.");
     let contracting = rng.usize(..4);
@@ -736,6 +747,7 @@ fn random(own: bool, test: &str) -> (usize, usize) {
         if own {
             let parts = 0..rng.usize(1..6);
             lists.push(parts.flat_map(|_| Launch::own(&mut rng, &shapes, &mut order, bodies)).collect());
+            all_kernels -= order.len();
         } else {
             for some in order.chunks(rng.usize(2..10)) {
                 let mut list: Vec<Launch> = some.iter().map(|kernel| Launch::of(&mut rng, &shapes, *kernel)).collect();
@@ -762,73 +774,81 @@ fn random(own: bool, test: &str) -> (usize, usize) {
         let plainly = |list: &[Launch], kernels: &[Kernel]| field.run(list, (path, Fuse::Off), kernels, &shapes).0;
         let compare = |list: &[Launch], kernels: &[Kernel]| {
             let (now, fused) = field.run(list, (path, Fuse::Now), kernels, &shapes);
-            (differences(&plainly(list, kernels), &now), now, fused)
+            Compared { plain: plainly(list, kernels), now, fused }
         };
         let built = kernels(&built);
+        let mut is_excused = false;
         for mut list in lists {
-            let (mut differing, now, [now_fused, now_by_group]) = compare(&list, &built);
+            let found = compare(&list, &built);
             if !is_pocl3 || !contracts {
-                (launches, fused) = (launches + list.len(), fused + now_fused);
+                (launches, fused) = (launches + list.len(), fused + found.fused[0]);
             }
-            (all, by_group, chained) = (all + list.len(), by_group + now_by_group, chained + now_fused);
-            if !differing.is_empty() {
-                let other = |change: &dyn Fn(&str) -> String| {
-                    let build =
-                        |text: &String| ProgramBuilder::new(&field.bench.queue).options(std).source(&change(text));
-                    kernels(&texts.iter().map(|text| build(text).unwrap()).collect::<Vec<_>>())
-                };
-                // PoCL 7.1 compiles some kernels with loops wrongly that are launched one by one (`docs/drivers.md`), but not if it must keep
-                // the loop's counter in memory, or chooses the work-group.
-                let is_wrong_alone = || {
-                    let in_memory = |text: &str| {
-                        text.replace("for (uint k", "for (volatile uint k").replace("for (int k", "for (volatile int k")
-                    };
-                    let mut free = list.clone();
-                    let ungrouped = free.iter_mut().filter(|launch| !shapes[launch.kernel].sees_groups);
-                    ungrouped.for_each(|launch| launch.group = None);
-                    let is =
-                        |list: &[Launch], kernels: &[Kernel]| differences(&plainly(list, kernels), &now).is_empty();
-                    is_pocl7 && (is(&list, &other(&in_memory)) || is(&free, &built))
-                };
-                // A compiler joins multiplications and additions or not, as it suits what is around them.
-                let exact = other(&|text| CONTRACTS_NOTHING.to_owned() + text);
-                let exact_now = compare(&list, &exact).1;
-                let is_contracted = differ_in_nans_alone(&plainly(&list, &exact), &exact_now);
-                let plain = plainly(&list, &built);
-                let excuse = if differ_beyond(&list, &shapes, &plain, &now) {
-                    None
-                } else if differ_in_nans_alone(&plain, &now) {
-                    Some("has other signs of NaNs")
-                } else if is_contracted {
-                    Some("rounds otherwise where it is contracted")
-                } else {
-                    is_wrong_alone().then_some("is wrong where it is launched one by one")
-                };
-                if let Some(excuse) = excuse {
-                    println!("program {number} {excuse}: {differing:#?}");
-                    excused += 1;
-                    assert!(excused <= 1 + count / 10, "so many are not known");
-                    continue;
-                }
-                // As few launches as show it, which contraction does not.
-                let built = if is_contracted { &built } else { &exact };
-                let mut at = 0;
-                while at < list.len() {
-                    let mut fewer = list.clone();
-                    fewer.remove(at);
-                    let (now, ..) = compare(&fewer, built);
-                    if now.is_empty() { at += 1 } else { (list, differing) = (fewer, now) }
-                }
-                let found = format!("{source}\n{list:#?}\n{differing:#?}");
-                // These fuse only where the program asks for it: `docs/drivers.md`.
-                if is_rusticl || caps.platform == "NVIDIA CUDA" {
-                    println!("{found}");
-                    common::skip(common::Reason::ComputesOtherwise);
-                    return (1, 1);
-                }
-                panic!("{found}");
+            (all, by_group, chained) = (all + list.len(), by_group + found.fused[1], chained + found.fused[0]);
+            if found.plain == found.now {
+                continue;
             }
+            let mut differing = found.differences();
+            let other = |change: &dyn Fn(&str) -> String| {
+                let build = |text: &String| ProgramBuilder::new(&field.bench.queue).options(std).source(&change(text));
+                kernels(&texts.iter().map(|text| build(text).unwrap()).collect::<Vec<_>>())
+            };
+            // PoCL 7.1 compiles some kernels with loops wrongly that are launched one by one (`docs/drivers.md`), but not if it must keep
+            // the loop's counter in memory, or chooses the work-group.
+            let is_wrong_alone = || {
+                let in_memory = |text: &str| {
+                    text.replace("for (uint k", "for (volatile uint k").replace("for (int k", "for (volatile int k")
+                };
+                let mut free = list.clone();
+                let ungrouped = free.iter_mut().filter(|launch| !shapes[launch.kernel].sees_groups);
+                ungrouped.for_each(|launch| launch.group = None);
+                is_pocl7 && (plainly(&list, &other(&in_memory)) == found.now || plainly(&free, &built) == found.now)
+            };
+            // A compiler joins multiplications and additions or not, as it suits what is around them. That says something only if as much is
+            // fused without, and in that form.
+            let exact = other(&|text| CONTRACTS_NOTHING.to_owned() + text);
+            let exactly = compare(&list, &exact);
+            let is_contracted = exactly.differ_in_nans_alone()
+                && exactly.fused.iter().zip(&found.fused).all(|(exactly, found)| exactly >= found);
+            let writes_beyond = |list: &[Launch], found: &Compared| differ_beyond(list, &shapes, found);
+            let is_beyond = writes_beyond(&list, &found);
+            let again = compare(&list, &built);
+            let excuse = if is_wrong_alone() {
+                Some("is wrong where it is launched one by one")
+            } else if is_beyond || (again.plain, again.now) != (found.plain.clone(), found.now.clone()) {
+                // No rounding does that, or comes and goes.
+                None
+            } else if found.differ_in_nans_alone() {
+                Some("has other signs of NaNs")
+            } else {
+                is_contracted.then_some("rounds otherwise where it is contracted")
+            };
+            if let Some(excuse) = excuse {
+                println!("program {number} {excuse}: {differing:#?}");
+                is_excused = true;
+                continue;
+            }
+            // As few launches as show it, and without contraction if that is not the reason.
+            let contracts = is_beyond || exactly.plain == exactly.now;
+            let (built, begin) = if contracts { (&built, "") } else { (&exact, CONTRACTS_NOTHING) };
+            let mut at = 0;
+            while at < list.len() {
+                let mut fewer = list.clone();
+                fewer.remove(at);
+                let found = compare(&fewer, built);
+                let shows = if is_beyond { writes_beyond(&fewer, &found) } else { found.plain != found.now };
+                if shows { (list, differing) = (fewer, found.differences()) } else { at += 1 }
+            }
+            let found = format!("{begin}{source}\n{list:#?}\n{differing:#?}");
+            // These fuse only where the program asks for it: `docs/drivers.md`.
+            if !fuses_unasked {
+                println!("{found}");
+                common::skip(common::Reason::ComputesOtherwise);
+                return (1, 1);
+            }
+            panic!("{found}");
         }
+        excused += usize::from(is_excused);
+        assert!(!fuses_unasked || excused <= 1 + count / 10, "so many are not known");
     }
     println!("{all_kernels} kernels: {chained} of {all} launches fused, {by_group} by work-groups");
     (launches, fused)

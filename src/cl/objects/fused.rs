@@ -124,6 +124,9 @@ struct Known {
 /// Whether launches that come again are written as loops.
 type Rolls = bool;
 
+/// How kernels are written, and what the compiler is told beside the programs' options.
+type Written<'a> = (Way, Option<&'a str>);
+
 /// How many of a program are kept.
 const KEPT: usize = 16;
 
@@ -131,7 +134,7 @@ impl FusedPrograms {
     /// Returns a program, and whether it is to be kept now. `keeps`: programs are.
     fn find(
         &mut self,
-        ((way, option), kernels, others): ((Way, Option<&str>), &[FusedKernel], &[Arc<ProgramSource>]),
+        ((way, option), kernels, others): (Written<'_>, &[FusedKernel], &[Arc<ProgramSource>]),
         keeps: bool,
     ) -> Option<(Option<Known>, bool)> {
         let is_it = |of: &&mut FusedProgram| {
@@ -263,7 +266,7 @@ impl Program {
 /// compiler beside the programs' options.
 pub(crate) fn fuse(
     programs: &[&Program],
-    (way, option): (Way, Option<&str>),
+    (way, option): Written<'_>,
     kernels: &[FusedKernel],
     kept: Option<&KeptPrograms>,
 ) -> Result<(Vec<Kernel>, Option<MadeProgram>), NotFused> {
@@ -350,12 +353,7 @@ struct Text {
     names: Names,
 }
 
-fn written(
-    sources: &[Arc<ProgramSource>],
-    (way, option): (Way, Option<&str>),
-    kernels: &[FusedKernel],
-    rolls: Rolls,
-) -> Text {
+fn written(sources: &[Arc<ProgramSource>], (way, option): Written<'_>, kernels: &[FusedKernel], rolls: Rolls) -> Text {
     let units = sources.iter().map(|of| Unit { text: &of.text, source: &of.source, options: &of.options });
     let units: Vec<Unit<'_>> = units.collect();
     let text = match way {

@@ -39,7 +39,7 @@ use crate::report::fused::{FusedForm, FusedReport, NotFusedReport, WhyNotFused};
 
 use self::attempt::Attempt;
 use self::cuts::Cuts;
-use self::groups::Promised;
+use self::groups::{Promised, TextOf};
 pub(in crate::exec) use self::groups::{fits_in_parts, in_parts};
 pub(in crate::exec) use self::in_turn::InTurn;
 pub(in crate::exec) use self::layout::{LaidChain, LaidLaunch, Layout, Place};
@@ -448,10 +448,7 @@ impl<'a> Fusing<'a> {
                 copies_behind_loops: quirks::copies_behind_loops(caps),
             })
         };
-        let text = |chain: &Chain| {
-            (self.pieces[&chain.launches[0]].program, chain.order, self.form(chain), self.option(chain))
-        };
-        let texts: Vec<_> = chains.chains.iter().map(text).collect();
+        let texts: Vec<TextOf> = chains.chains.iter().map(|chain| self.text(chain)).collect();
         let unlike: BTreeSet<_> = texts.iter().collect();
         for text in unlike {
             let (_, order, form, option) = text;
@@ -568,11 +565,6 @@ impl<'a> Fusing<'a> {
         let is_stated = is_one_item || quirks::understates_work_groups(self.device.caps());
         let group = self.group(chain).filter(|_| is_stated && self.option(chain).is_none());
         FusedKernel { params, tabled: chain.tabled, launches, lane_ends, group, turns }
-    }
-
-    /// Returns what the compiler is told for the work-group of a fused kernel, if its source does not say it.
-    fn option(&self, chain: &Chain) -> Option<String> {
-        self.group(chain).and_then(|group| quirks::option_for_work_group(self.device.caps(), group.iter().product()))
     }
 
     /// Returns where the lanes of a chain end that run side by side. The lanes of a loop's body would have to wait for each other, and a lane is

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! #define tile (*(clgraph_fuse_local_tile + 0))
-//! void clgraph_fuse_item_sum(global float *a, local float (*clgraph_fuse_local_tile)[64], const clgraph_fuse_id clgraph_fuse_x, ..) { .. }
+//! __attribute__((always_inline)) void clgraph_fuse_item_sum(global float *a, local float (*clgraph_fuse_local_tile)[64], const clgraph_fuse_id clgraph_fuse_x, ..) { .. }
 //! #undef tile
 //! void clgraph_fuse_run1_sum(global float *a, local float (*clgraph_fuse_local_tile)[64], const uint clgraph_fuse_dims, ..) {
 //!     for (uint clgraph_fuse_g = 0; clgraph_fuse_g < ..; ++clgraph_fuse_g) {
@@ -135,7 +135,7 @@ pub(super) fn write_run(all: &mut String, callee: &Callee, names: &str, dialect:
     );
 }
 
-/// Between launches, where a work-group runs them.
+/// After each launch but the last one, where a work-group runs them; on PoCL after that one too.
 pub(super) const BARRIER: &str = "    barrier(CLK_GLOBAL_MEM_FENCE);\n";
 
 /// Returns what comes after a launch. Work-items that wait for each other have done so, also where the function has a barrier at its end

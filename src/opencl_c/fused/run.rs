@@ -142,8 +142,8 @@ fn write_joined(all: &mut String, callee: &Callee, names: &str, is_line: bool) {
 
 /// Writes the body of the function for a compiler that puts the loop over the work-items of a group between barriers, and copies what follows a
 /// loop that may have no turn. A launch has as many work-items as the group, or more, so the loop has a turn. Those that do not fill a turn come
-/// behind it. Behind them all wait, also after the last launch: without a barrier there, such a compiler has the first work-item decide for all
-/// whether they are in the range.
+/// behind it. After them all work-items wait, also after the last launch: without a barrier there, such a compiler has the first work-item decide
+/// for all whether they are in the range.
 fn write_whole(all: &mut String, callee: &Callee, names: &str, is_line: bool) {
     let at = "(clgraph_fuse_i + clgraph_fuse_v)";
     let (items, ids) = match is_line {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use super::groups::TextOf;
 use super::{Fusing, How};
 use crate::cl::objects::kept_programs::MadeProgram;
 use crate::graph::{Flat, FusedChain};
 use crate::ir::NodeId;
-use crate::lower::{self, Chains, Limits, Order};
-use crate::opencl_c::fused::Form;
+use crate::lower::{self, Chains, Limits};
 use crate::report::fused::{NotFusedReport, WhyNotFused};
 
 /// Bytes of arguments that a kernel has besides those of its launches: whether it does them, what it needs for turns of a loop, and what
@@ -69,11 +69,8 @@ impl<'a> Attempt<'a> {
 
     /// Returns whether a chain stays as it is whose kernel was in a text of several programs.
     pub(super) fn joins_in_vain(&self) -> bool {
-        let text = |at: usize| {
-            let chain = &self.chains.chains[at];
-            (self.fusing.pieces[&chain.launches[0]].program, chain.order, self.fusing.form(chain))
-        };
-        let is_of_several = |text_of: (usize, Order, Form)| {
+        let text = |at: usize| self.fusing.text(&self.chains.chains[at]);
+        let is_of_several = |text_of: TextOf| {
             let its = (0..self.built.len()).filter(|at| text(*at) == text_of);
             let launches = its.flat_map(|at| self.chains.chains[at].launches.iter().copied());
             self.fusing.programs.of_all(launches).len() > 1

@@ -16,6 +16,10 @@ use crate::quirks;
 /// The most work-items of launches that work-groups do part by part: their numbers have 31 bits.
 const MOST_ITEMS: u64 = i32::MAX as u64;
 
+/// What decides about the text of a chain's kernel: the number of its programs, how it is written, and what the compiler is told beside the
+/// programs' options. Kernels of chains with the same are in one program.
+pub(super) type TextOf = (usize, Order, Form, Option<String>);
+
 /// The most work-items of a group that wait for each other between the launches of a chain and not in them, and the fewest that are worth it.
 const MOST_IN_GROUP: usize = 64;
 const LEAST_IN_GROUP: usize = 16;
@@ -163,6 +167,23 @@ impl Fusing<'_> {
             }),
         };
         Some([items, 1, 1])
+    }
+
+    /// Returns what the compiler is told for the work-group of a fused kernel, if the source does not require it. A program that is built with
+    /// such an option keeps its own. Where each work-item is on its own, an update may bring another work-group.
+    pub(super) fn option(&self, chain: &Chain) -> Option<String> {
+        let is_free = |node: &NodeId| {
+            let program = self.programs.of(*node).map(|number| self.programs.program(number));
+            program.and_then(|program| program.parts()).is_none_or(|(_, options)| !options.contains(quirks::REGISTERS))
+        };
+        let group = self.group(chain).filter(|_| chain.order != Order::EachItem)?;
+        let option = quirks::option_for_work_group(self.device.caps(), group.iter().product())?;
+        chain.launches.iter().all(is_free).then_some(option)
+    }
+
+    /// Returns what decides about the text of a chain's kernel, and its program.
+    pub(super) fn text(&self, chain: &Chain) -> TextOf {
+        (self.pieces[&chain.launches[0]].program, chain.order, self.form(chain), self.option(chain))
     }
 
     /// Returns how the fused kernel of a chain is launched. None if the driver takes fewer work-items in a work-group than it has.

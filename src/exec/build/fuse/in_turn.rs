@@ -4,8 +4,8 @@ use crate::caps::Caps;
 use crate::opencl_c::fused::Form;
 use crate::quirks;
 
-/// The most work-items of a launch that is fused: several cores do more of them faster. Of so many, 32 launches in one kernel take 0.12 to 0.97 of
-/// the time that they take one by one on an H200, but 1.3 if each computes as much as 32 rounds of a hash, and 2.0 with eight pointers.
+/// The most work-items of a launch that is fused: several cores do more of them faster. Of so many, 32 launches in one kernel take 0.12 to 0.61 of
+/// the time that they take one by one on an H200, and 1.0 to 1.3 if each computes as much as 32 rounds of a hash.
 pub(in crate::exec) const MOST_ITEMS: u64 = 16_384;
 
 #[derive(Clone, Copy)]
