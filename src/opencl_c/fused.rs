@@ -5,9 +5,7 @@
 //! each launch:
 //!
 //! ```text
-//! __attribute__((always_inline)) void clgraph_fuse_item_scale(global float *a, float by, const clgraph_fuse_id clgraph_fuse_x, ..) {
-//!     size_t i = get_global_id(0); a[i] *= by;
-//! }
+//! void clgraph_fuse_item_scale(global float *a, float by, const clgraph_fuse_id clgraph_fuse_x, ..) { size_t i = get_global_id(0); a[i] *= by; }
 //! void clgraph_fuse_run1_scale(global float *a, float by, const uint clgraph_fuse_dims, ..) { for (..) clgraph_fuse_item_scale(a, by, x, ..); }
 //! kernel void clgraph_fused_0(global void *clgraph_fuse_a0, float clgraph_fuse_a1, uint clgraph_fuse_a2) {
 //!     clgraph_fuse_run1_scale(clgraph_fuse_a0, clgraph_fuse_a1, 1, ..);
@@ -93,7 +91,7 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use self::helpers::{ITEM, write_helpers};
-use self::ids::{IDS, INLINED, LOCAL_ID, OWN};
+use self::ids::{IDS, LOCAL_ID, OWN, inlined};
 use self::ids::{RANGE, RANGE_NAMES};
 use self::rolled::{Lane, Loop, Part, Place, Rolled, Table, rolled};
 use self::run::{SCALAR, write_run};
@@ -317,14 +315,15 @@ pub(crate) fn fused(units: &[Unit<'_>], dialect: Dialect, kernels: &[FusedKernel
     }
     let (mut functions, types): (Functions<'_>, _) = (BTreeMap::new(), Types::of(kernels));
     let id = if dialect.joins_items { "int" } else { "uint" };
-    let mut all = format!("{OWN}typedef {id} clgraph_fuse_id;\n#define clgraph_fuse_beyond {}\n", dialect.size_beyond);
+    let (inlined, beyond) = (inlined(dialect), dialect.size_beyond);
+    let mut all = format!("{inlined}{OWN}typedef {id} clgraph_fuse_id;\n#define clgraph_fuse_beyond {beyond}\n");
     for (number, unit) in units.iter().enumerate() {
         unit::begin(&mut all, units, number);
         types.write(&mut all, number);
         let its = used.iter().filter(|(callee, _)| callee.unit == number);
         let its = its.filter_map(|(callee, runs)| Some((*callee, Function::of(&callee.kernel, unit)?, runs)));
         let its: Vec<(&Callee, Function<'_>, &Runs)> = its.collect();
-        write_items(&mut all, (number, unit), &its);
+        write_items(&mut all, (number, unit), &its, inlined);
         for (callee, function, runs) in its {
             for (is_line, run) in runs {
                 write_run(&mut all, callee, &function, dialect, (*is_line, *run));
@@ -342,13 +341,19 @@ pub(crate) fn fused(units: &[Unit<'_>], dialect: Dialect, kernels: &[FusedKernel
 }
 
 /// Writes kernels as functions of one work-item, and the functions that they need.
-fn write_items(all: &mut String, (number, unit): (usize, &Unit<'_>), its: &[(&Callee, Function<'_>, &Runs)]) {
+fn write_items(
+    all: &mut String,
+    (number, unit): (usize, &Unit<'_>),
+    its: &[(&Callee, Function<'_>, &Runs)],
+    inlined: &str,
+) {
     // Writing to a string never fails.
     for (function, meaning) in IDS {
         let _ = writeln!(all, "#define {function} {meaning}");
     }
     let helpers = write_helpers(all, (number, unit), its.iter().map(|(callee, ..)| callee.kernel.as_str()));
     for is_group in [false, true] {
+        let inlined = if is_group { "" } else { inlined };
         let mut its = its.iter().filter(|(_, function, _)| function.is_group == is_group).peekable();
         if is_group && its.peek().is_some() {
             let _ = writeln!(all, "#undef get_local_id\n#define {} {}", LOCAL_ID.0, LOCAL_ID.1);
@@ -356,7 +361,7 @@ fn write_items(all: &mut String, (number, unit): (usize, &Unit<'_>), its: &[(&Ca
         for (callee, Function { params, locals, body, .. }, _) in its {
             let params = listed(params) + &group::params(locals);
             group::write_macros(all, locals, true);
-            let _ = writeln!(all, "{INLINED}void clgraph_fuse_item_{callee}({params}{ITEM}, {RANGE}) {body}");
+            let _ = writeln!(all, "{inlined}void clgraph_fuse_item_{callee}({params}{ITEM}, {RANGE}) {body}");
             group::write_macros(all, locals, false);
         }
     }

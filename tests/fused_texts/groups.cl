@@ -35,7 +35,7 @@ __attribute__((always_inline)) void clgraph_fuse_item_g(global float * a, const 
 #define tile (*(clgraph_fuse_local_tile + 0))
 #undef n
 #define n (*(clgraph_fuse_local_n + 0))
-__attribute__((always_inline)) void clgraph_fuse_item_f(global float * a , local int * given, local float (*clgraph_fuse_local_tile)[ 4 ] [ 5 ] , local int (*clgraph_fuse_local_n), const clgraph_fuse_id clgraph_fuse_x, const clgraph_fuse_id clgraph_fuse_y, const clgraph_fuse_id clgraph_fuse_z, const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2) {
+void clgraph_fuse_item_f(global float * a , local int * given, local float (*clgraph_fuse_local_tile)[ 4 ] [ 5 ] , local int (*clgraph_fuse_local_n), const clgraph_fuse_id clgraph_fuse_x, const clgraph_fuse_id clgraph_fuse_y, const clgraph_fuse_id clgraph_fuse_z, const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2) {
     
     
 
@@ -63,24 +63,27 @@ __attribute__((noinline)) void clgraph_fuse_run3_f(global float * a , local int 
     const uint clgraph_fuse_v = (uint)get_local_id(0);
     const uint clgraph_fuse_w = clgraph_fuse_n0 / clgraph_fuse_l0;
     const uint clgraph_fuse_h = clgraph_fuse_n1 / clgraph_fuse_l1;
-    for (uint clgraph_fuse_g = 0; clgraph_fuse_g < clgraph_fuse_w * clgraph_fuse_h * (clgraph_fuse_n2 / clgraph_fuse_l2); ++clgraph_fuse_g) {
+    uint clgraph_fuse_g = 0;
+    do {
         clgraph_fuse_item_f(a, given, clgraph_fuse_local_tile, clgraph_fuse_local_n, clgraph_fuse_o0 + clgraph_fuse_g % clgraph_fuse_w * clgraph_fuse_l0 + clgraph_fuse_v % clgraph_fuse_l0, clgraph_fuse_o1 + clgraph_fuse_g / clgraph_fuse_w % clgraph_fuse_h * clgraph_fuse_l1 + clgraph_fuse_v / clgraph_fuse_l0 % clgraph_fuse_l1, clgraph_fuse_o2 + clgraph_fuse_g / (clgraph_fuse_w * clgraph_fuse_h) * clgraph_fuse_l2 + clgraph_fuse_v / (clgraph_fuse_l0 * clgraph_fuse_l1), clgraph_fuse_dims, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    }
+    } while (++clgraph_fuse_g < clgraph_fuse_w * clgraph_fuse_h * (clgraph_fuse_n2 / clgraph_fuse_l2));
 }
 __attribute__((noinline)) void clgraph_fuse_run1_f(global float * a , local int * given, local float (*clgraph_fuse_local_tile)[ 4 ] [ 5 ] , local int (*clgraph_fuse_local_n), const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2) {
     const uint clgraph_fuse_v = (uint)get_local_id(0);
-    for (uint clgraph_fuse_g = 0; clgraph_fuse_g < clgraph_fuse_n0 / clgraph_fuse_l0; ++clgraph_fuse_g) {
+    uint clgraph_fuse_g = 0;
+    do {
         clgraph_fuse_item_f(a, given, clgraph_fuse_local_tile, clgraph_fuse_local_n, (clgraph_fuse_id)clgraph_fuse_o0 + (clgraph_fuse_id)clgraph_fuse_g * (clgraph_fuse_id)clgraph_fuse_l0 + (clgraph_fuse_id)clgraph_fuse_v, 0, 0, 1, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    }
+    } while (++clgraph_fuse_g < clgraph_fuse_n0 / clgraph_fuse_l0);
 }
 void clgraph_fuse_turn1_f(global float * a , local int * given, local float (*clgraph_fuse_local_tile)[ 4 ] [ 5 ] , local int (*clgraph_fuse_local_n), const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2) {
     const uint clgraph_fuse_v = (uint)get_local_id(0);
-    for (uint clgraph_fuse_g = 0; clgraph_fuse_g < clgraph_fuse_n0 / clgraph_fuse_l0; ++clgraph_fuse_g) {
+    uint clgraph_fuse_g = 0;
+    do {
         clgraph_fuse_item_f(a, given, clgraph_fuse_local_tile, clgraph_fuse_local_n, (clgraph_fuse_id)clgraph_fuse_o0 + (clgraph_fuse_id)clgraph_fuse_g * (clgraph_fuse_id)clgraph_fuse_l0 + (clgraph_fuse_id)clgraph_fuse_v, 0, 0, 1, clgraph_fuse_o0, clgraph_fuse_o1, clgraph_fuse_o2, clgraph_fuse_n0, clgraph_fuse_n1, clgraph_fuse_n2, clgraph_fuse_l0, clgraph_fuse_l1, clgraph_fuse_l2);
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    }
+    } while (++clgraph_fuse_g < clgraph_fuse_n0 / clgraph_fuse_l0);
 }
 typedef float clgraph_fuse_type1_f_tile[ 4 ] [ 5 ] ;
 typedef int clgraph_fuse_type1_f_n;

@@ -5,15 +5,15 @@
 //!
 //! ```text
 //! #define tile (*(clgraph_fuse_local_tile + 0))
-//! __attribute__((always_inline)) void clgraph_fuse_item_sum(global float *a, local float (*clgraph_fuse_local_tile)[64], const clgraph_fuse_id clgraph_fuse_x, ..) { .. }
+//! void clgraph_fuse_item_sum(global float *a, local float (*clgraph_fuse_local_tile)[64], const clgraph_fuse_id clgraph_fuse_x, ..) { .. }
 //! #undef tile
 //! void clgraph_fuse_run1_sum(global float *a, local float (*clgraph_fuse_local_tile)[64], const uint clgraph_fuse_dims, ..) {
-//!     for (uint clgraph_fuse_g = 0; clgraph_fuse_g < ..; ++clgraph_fuse_g) {
+//!     uint clgraph_fuse_g = 0;
+//!     do {
 //!         clgraph_fuse_item_sum(a, clgraph_fuse_local_tile, ..);
 //!         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-//!     }
+//!     } while (++clgraph_fuse_g < ..);
 //! }
-//! // Or `do { .. } while (++clgraph_fuse_g < ..);`: see `Dialect::copies_behind_loops`.
 //! typedef float clgraph_fuse_type3_sum_tile[64];
 //! kernel void clgraph_fused_0(global void *clgraph_fuse_a0, ..) {
 //!     local clgraph_fuse_type3_sum_tile clgraph_fuse_local3_sum_tile;
@@ -99,7 +99,7 @@ pub(super) fn args<'a>(callee: &'a Callee, locals: &'a [LocalText]) -> impl Iter
 }
 
 /// Writes the body of the function that runs all work-groups of a launch. `names` are the arguments of its work-items.
-pub(super) fn write_run(all: &mut String, callee: &Callee, names: &str, dialect: Dialect, is_line: bool) {
+pub(super) fn write_run(all: &mut String, callee: &Callee, names: &str, is_line: bool) {
     // Written as a number, it decides what is computed for ids.
     let range = if is_line { RANGE_NAMES.replacen("clgraph_fuse_dims", "1", 1) } else { RANGE_NAMES.to_owned() };
     let (groups, ids) = if is_line {
@@ -123,15 +123,16 @@ pub(super) fn write_run(all: &mut String, callee: &Callee, names: &str, dialect:
         all.push_str("    const uint clgraph_fuse_w = clgraph_fuse_n0 / clgraph_fuse_l0;\n");
         all.push_str("    const uint clgraph_fuse_h = clgraph_fuse_n1 / clgraph_fuse_l1;\n");
     }
-    // A launch has a work-group at least.
-    let (begin, end) = match dialect.copies_behind_loops {
-        true => ("uint clgraph_fuse_g = 0;\n    do".to_owned(), format!(" while (++clgraph_fuse_g < {groups});")),
-        false => (format!("for (uint clgraph_fuse_g = 0; clgraph_fuse_g < {groups}; ++clgraph_fuse_g)"), String::new()),
-    };
+    // A launch has a work-group at least. For a loop that may have no turn rusticl's code takes twice as long, and PoCL's compiler copies what
+    // follows (`Dialect::copies_behind_loops`).
     let _ = writeln!(
         all,
-        "    {begin} {{\n        clgraph_fuse_item_{callee}({names}{ids}, {range});\n        \
-         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);\n    }}{end}\n}}"
+        "    uint clgraph_fuse_g = 0;
+    do {{
+        clgraph_fuse_item_{callee}({names}{ids}, {range});
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    }} while (++clgraph_fuse_g < {groups});
+}}"
     );
 }
 

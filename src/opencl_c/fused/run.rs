@@ -23,7 +23,7 @@ pub(super) fn write_run(
     let part = if dialect.part.is_some() { parts::PART } else { "" };
     let _ = writeln!(all, "{attribute}void {}({params}{RANGE}{part}) {{", run.name(callee, is_line));
     if function.is_group {
-        return group::write_run(all, callee, &names, dialect, is_line);
+        return group::write_run(all, callee, &names, is_line);
     }
     let body = match (dialect.form, is_line) {
         (Form::OneGroup, _) if dialect.part.is_some() => return parts::write_by_group(all, callee, &names, is_line),

@@ -69,13 +69,16 @@ impl<'a> Attempt<'a> {
 
     /// Returns whether a chain stays as it is whose kernel was in a text of several programs.
     pub(super) fn joins_in_vain(&self) -> bool {
-        let text = |at: usize| self.fusing.text(&self.chains.chains[at]);
-        let is_of_several = |text_of: TextOf| {
-            let its = (0..self.built.len()).filter(|at| text(*at) == text_of);
+        if self.built.iter().all(Option::is_some) {
+            return false;
+        }
+        let texts: Vec<TextOf> = self.chains.chains.iter().map(|chain| self.fusing.text(chain)).collect();
+        let is_of_several = |text: &TextOf| {
+            let its = (0..self.built.len()).filter(|at| texts[*at] == *text);
             let launches = its.flat_map(|at| self.chains.chains[at].launches.iter().copied());
             self.fusing.programs.of_all(launches).len() > 1
         };
         let failed = (0..self.built.len()).filter(|at| self.built[*at].is_none());
-        failed.map(text).collect::<BTreeSet<_>>().into_iter().any(is_of_several)
+        failed.map(|at| &texts[at]).collect::<BTreeSet<_>>().into_iter().any(is_of_several)
     }
 }
