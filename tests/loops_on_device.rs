@@ -160,6 +160,123 @@ fn a_kernel_does_the_turns_that_the_host_would_begin() {
     }
 }
 
+/// Rule Z9: a known number of turns, in long loops and in short ones that are not unrolled.
+#[test]
+fn a_kernel_does_the_turns_of_a_loop_that_counts_them() {
+    let turns = Turns::new();
+    for is_one in [false, true] {
+        let body = turns.body(5, is_one);
+        for count in [513, 1_024, 1_100] {
+            let both = turns.both(|graph| graph.repeat(count, &body).add().unwrap());
+            assert_eq!(both.each_ref().map(|(executable, _)| is_on_device(executable)), [false, true]);
+            for _ in 0..2 {
+                assert_eq!(turns.compare(&both, 3), count);
+            }
+        }
+        // Around it are commands that nothing else keeps from being fused with it, and a loop.
+        let graph = turns.bench.graph();
+        // SAFETY: each work-item touches its own element.
+        let add = || unsafe { graph.kernel(&turns.kernel("add")).read_write(&turns.data).arg(9_u32).range(LEN).add() };
+        add().unwrap();
+        let of_loop = graph.repeat(700, &body).add().unwrap();
+        add().unwrap();
+        let around = graph.finalize(Finalize::new()).unwrap();
+        let both = turns.both(|graph| graph.repeat(3, &around).add().unwrap());
+        let report = both[1].0.report();
+        assert_eq!(report.loops.iter().map(|of| of.on_device).collect::<Vec<_>>(), [false, true], "{report}");
+        assert_eq!(turns.compare(&both, 0), 3);
+        let run = graph.finalize(Finalize::new().fuse(Fuse::Now)).unwrap().submit(&turns.bench.queue).unwrap();
+        run.wait_for(LONG).unwrap();
+        assert_eq!(run.turns(&of_loop).unwrap(), 700);
+    }
+    let body = turns.body(5, false);
+    for count in [0, 1, 2, 15, 16, 17, 18] {
+        let graph = turns.bench.graph();
+        let node = graph.repeat(count, &body).add().unwrap();
+        let [off, now] = [Fuse::Off, Fuse::Now].map(|fuse| {
+            let executable = graph.finalize(Finalize::new().updatable().fuse(fuse)).unwrap();
+            assert_eq!(is_on_device(&executable), fuse == Fuse::Now, "{}", executable.report());
+            turns.set(40);
+            let run = executable.submit(&turns.bench.queue).unwrap();
+            run.wait_for(LONG).unwrap();
+            (run.turns(&node).unwrap(), turns.content())
+        });
+        assert_eq!((off.0, &off), (count, &now));
+    }
+    // A number of turns that nobody waits for.
+    let graph = turns.bench.graph();
+    let node = graph.repeat(u64::MAX, &turns.body(5, true)).add().unwrap();
+    let executable = graph.finalize(Finalize::new().fuse(Fuse::Now)).unwrap();
+    assert!(is_on_device(&executable));
+    turns.set(0);
+    let run = executable.submit(&turns.bench.queue).unwrap();
+    while run.turns(&node).unwrap() < 100 {
+        std::thread::yield_now();
+    }
+    run.cancel().unwrap();
+    common::assert_error!(run.wait_for(LONG), SubmitError::Cancelled { turns: of, .. } if *of >= 100);
+    assert_eq!(turns.content()[0][0], 0_u32.wrapping_sub(run.turns(&node).unwrap() as u32));
+}
+
+/// Z9: where a launch does a turn faster than a kernel that does many, the host counts. Its launches are fused all the same.
+#[test]
+fn a_loop_that_counts_stays_with_the_host_where_that_is_faster() {
+    const MANY: usize = 30_000;
+    let turns = Turns::new();
+    let many = Buffer::<u32>::new(&turns.bench.queue, MANY).unwrap();
+    let fill = turns.bench.graph();
+    fill.fill(&many, 5_u32).add().unwrap();
+    let (round, stir) = (turns.kernel("turn_round"), turns.kernel("stir"));
+    let graph = |add: &dyn Fn(&Graph)| {
+        let graph = turns.bench.graph();
+        add(&graph);
+        graph.finalize(Finalize::new()).unwrap()
+    };
+    let elementwise = graph(&|graph| {
+        for by in 0..6_u32 {
+            let stir = graph.kernel(&stir).read_write(&many).arg(by).elementwise(0, 4).range(MANY);
+            // SAFETY: each work-item touches its own element.
+            unsafe { stir.add() }.unwrap();
+        }
+    });
+    let side_by_side = graph(&|graph| {
+        for data in [&turns.data, &turns.other] {
+            for by in 0..12_u32 {
+                // SAFETY: as above.
+                unsafe { graph.kernel(&stir).read_write(data).arg(by).range(LEN).add() }.unwrap();
+            }
+        }
+    });
+    let with_write = graph(&|graph| {
+        graph.write(&turns.other, [3; LEN]).add().unwrap();
+        for by in 0..6_u32 {
+            // SAFETY: as above.
+            unsafe { graph.kernel(&stir).read_write(&turns.data).arg(by).range(LEN).add() }.unwrap();
+        }
+    });
+    let waits = graph(&|graph| {
+        for _ in 0..3 {
+            // SAFETY: the range is inside the buffer, and each work-item touches its own elements.
+            unsafe { graph.kernel(&round).read_write(&turns.data).range(LEN).work_group(16).add() }.unwrap();
+        }
+    });
+    let is_pocl = turns.bench.queue.device().caps().platform.contains("Portable");
+    for (body, on_device) in [(&elementwise, false), (&side_by_side, false), (&with_write, false), (&waits, !is_pocl)] {
+        let both = turns.both(|graph| graph.repeat(600, body).add().unwrap());
+        let report = both[1].0.report();
+        assert_eq!(is_on_device(&both[1].0), on_device, "{report}");
+        assert!(!report.fused.is_empty() || (is_pocl && std::ptr::eq(body, &waits)), "{report}");
+        let found = both.each_ref().map(|(executable, node)| {
+            turns.set(3);
+            turns.bench.run(&fill);
+            let run = executable.submit(&turns.bench.queue).unwrap();
+            run.wait_for(LONG).unwrap();
+            (run.turns(node).unwrap(), turns.content(), turns.bench.content(&many))
+        });
+        assert_eq!((found[0].0, &found[0]), (600, &found[1]));
+    }
+}
+
 /// Rules K2, K4: the first turn that looks at no condition, and bounds.
 #[test]
 fn bounds_and_first_turns_are_the_same() {
@@ -422,20 +539,59 @@ fn updates_reach_loops_on_the_device() {
     assert_eq!(run(3), (20, false, 1 + 20 * 7));
 }
 
+/// Rule Z5: values and the number of turns follow, in a loop that counts them.
+#[test]
+fn updates_reach_loops_that_count_on_the_device() {
+    let turns = Turns::new();
+    let by = Parameter::any(5_u32);
+    let body = turns.bench.graph();
+    // SAFETY: the ranges are inside the buffers.
+    unsafe {
+        body.kernel(&turns.kernel("add")).read_write(&turns.data).arg(&by).range(LEN).add().unwrap();
+        body.kernel(&turns.kernel("count_down")).read_write(&turns.left).range(1).add().unwrap();
+    }
+    let inside = body.finalize(Finalize::new().updatable()).unwrap();
+    let graph = turns.bench.graph();
+    let node = graph.repeat(30, &inside).add().unwrap();
+    let executable = graph.finalize(Finalize::new().updatable().fuse(Fuse::Now)).unwrap();
+    let run = || {
+        assert!(is_on_device(&executable), "{}", executable.report());
+        turns.set(5_000);
+        let run = executable.submit(&turns.bench.queue).unwrap();
+        run.wait_for(LONG).unwrap();
+        (run.turns(&node).unwrap(), 5_000 - turns.content()[0][0], turns.content()[1][9])
+    };
+    assert_eq!(run(), (30, 30, 1 + 30 * 5));
+    by.set(7).unwrap();
+    inside.update_from(&body).unwrap();
+    executable.update(&node).unwrap();
+    assert_eq!(run(), (30, 30, 1 + 30 * 7));
+    for count in [3_000, 0, 1] {
+        graph.repeat(count, &inside).replace(&node).unwrap();
+        executable.update(&node).unwrap();
+        assert_eq!(run(), (count, count as u32, 1 + count as u32 * 7));
+    }
+}
+
 /// Rule Z7: an automatic executable comes to it, and its results stay the same.
 #[test]
 fn an_automatic_executable_comes_to_it() {
     let turns = Turns::new();
+    comes_to_it(&turns, |graph, body| graph.repeat_while(&turns.left.slice(..1).unwrap(), body).add().unwrap());
+    comes_to_it(&turns, |graph, body| graph.repeat(600, body).add().unwrap());
+}
+
+fn comes_to_it(turns: &Turns, add: impl Fn(&Graph, &Executable) -> Loop) {
     let body = turns.body(5, true);
     let graph = turns.bench.graph();
-    let node = graph.repeat_while(&turns.left.slice(..1).unwrap(), &body).add().unwrap();
+    let node = add(&graph, &body);
     let executable = graph.finalize(Finalize::new().fuse(Fuse::Auto).fuse_after(Duration::ZERO)).unwrap();
     let begun = std::time::Instant::now();
     while begun.elapsed() < LONG {
-        turns.set(200);
+        turns.set(600);
         let run = executable.submit(&turns.bench.queue).unwrap();
         run.wait_for(LONG).unwrap();
-        assert_eq!((run.turns(&node).unwrap(), turns.content()[0][0]), (200, 0));
+        assert_eq!((run.turns(&node).unwrap(), turns.content()[0][0]), (600, 0));
         match executable.report().fusing {
             FusingState::Taken => return assert!(is_on_device(&executable), "{}", executable.report()),
             FusingState::NotFaster => return,

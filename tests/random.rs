@@ -2,7 +2,7 @@
 
 mod common;
 
-use clgraph::{Buffer, Event, ExecuteKernel, Finalize, HostRead, Kernel, Path, PendingRead, Queue};
+use clgraph::{Buffer, Event, ExecuteKernel, Finalize, Fuse, HostRead, Kernel, Path, PendingRead, Queue};
 use common::Bench;
 use opencl3::memory::ClMem;
 use quickcheck::{Arbitrary, Gen, QuickCheck};
@@ -190,11 +190,19 @@ fn apply(
     Ok(())
 }
 
+const PATHS: [Path; 5] = [Path::Auto, Path::Native, Path::Replay, Path::Gated, Path::Queues];
+
+/// Fuses the launches of one graph of eight, because compilers take their time. `CLGRAPH_FUSE=now` fuses those of all.
+fn some_fused(number: u8) -> Finalize {
+    let options = Finalize::new();
+    if (usize::from(number) / PATHS.len()).is_multiple_of(8) { options.fuse(Fuse::Now) } else { options }
+}
+
 /// Rule F4: valid commands give the bytes of an eager run, whatever invalid commands were refused in between, on every
 /// queue and by every path.
 #[test]
 fn random_graphs_give_the_bytes_of_an_eager_run() {
-    fn property(commands: Vec<Command>, on_out_of_order: bool, path: u8) -> bool {
+    fn property(commands: Vec<Command>, on_out_of_order: bool, number: u8) -> bool {
         SHARED.with(|Shared { bench, out_of_order, kernels }| {
             let queue = if on_out_of_order { out_of_order } else { &bench.queue };
             let memory = Memory::new(bench);
@@ -212,8 +220,8 @@ fn random_graphs_give_the_bytes_of_an_eager_run() {
                     assert_eq!(error.kind(), clgraph::ErrorKind::Invalid, "{error}");
                 }
             }
-            let path = [Path::Auto, Path::Native, Path::Replay, Path::Gated, Path::Queues][usize::from(path) % 5];
-            let executable = graph.finalize(Finalize::new().path(path).commands_per_buffer(3)).unwrap();
+            let path = PATHS[usize::from(number) % PATHS.len()];
+            let executable = graph.finalize(some_fused(number).path(path).commands_per_buffer(3)).unwrap();
             let run = executable.submit(queue).unwrap();
             run.wait().unwrap();
             let results: Vec<Vec<u32>> = reads.iter().map(|read| run.get(read).unwrap().to_vec()).collect();
@@ -314,7 +322,7 @@ fn enqueue(
 /// by any path, also twice as sub-graphs.
 #[test]
 fn random_commands_give_the_bytes_of_an_eager_run_executed_and_recorded() {
-    fn property(commands: Vec<Command>, recorded: bool, path: u8, nested: bool) -> bool {
+    fn property(commands: Vec<Command>, recorded: bool, number: u8, nested: bool) -> bool {
         SHARED.with(|Shared { bench, out_of_order, kernels }| {
             let memory = Memory::new(bench);
             let graph = bench.graph();
@@ -333,16 +341,16 @@ fn random_commands_give_the_bytes_of_an_eager_run_executed_and_recorded() {
                     assert_eq!(graph.len(), before, "{error}");
                 }
             }
-            let path = [Path::Auto, Path::Native, Path::Replay, Path::Gated, Path::Queues][usize::from(path) % 5];
+            let path = PATHS[usize::from(number) % PATHS.len()];
             let results: Vec<Vec<u32>> = if recorded {
                 graph.end_all_recording();
-                let mut executable = graph.finalize(Finalize::new().path(path).commands_per_buffer(3)).unwrap();
+                let mut executable = graph.finalize(some_fused(number).path(path).commands_per_buffer(3)).unwrap();
                 let mut reads: Vec<HostRead<u32>> = reads.iter().map(|read| read.host_read().unwrap()).collect();
                 if nested {
                     let parent = bench.graph();
                     let sub = parent.sub_graph(&executable).add().unwrap();
                     reads = reads.iter().map(|read| sub.read(read).unwrap()).collect();
-                    executable = parent.finalize(Finalize::new().path(path)).unwrap();
+                    executable = parent.finalize(some_fused(number).path(path)).unwrap();
                 }
                 let run = executable.submit(&bench.queue).unwrap();
                 run.wait().unwrap();

@@ -149,8 +149,11 @@ impl Flat {
             // Whether it runs the launches.
             args.push(Arg::Value(tables.ir.push_bytes(&1_u32.to_ne_bytes())?));
             if let Some((state, condition)) = turns {
-                args.extend([Arg::Memory(own_view(&mut tables, &state)), Arg::Memory(condition.mem)]);
-                let word = (condition.offset / size_of::<u32>()) as u64;
+                let own = own_view(&mut tables, &state);
+                // The first word of the state is how many turns a launch does, and never 0.
+                let Location { mem, offset } = condition.unwrap_or(Location { mem: own, offset: 0 });
+                args.extend([Arg::Memory(own), Arg::Memory(mem)]);
+                let word = (offset / size_of::<u32>()) as u64;
                 args.push(Arg::Value(tables.ir.push_bytes(&word.to_ne_bytes())?));
                 tables.turning.insert(KernelId(tables.kernels.len() as u32), state);
             }
@@ -280,8 +283,8 @@ pub(crate) struct FusedChain {
     pub(crate) label: Arc<str>,
     /// The memory of its table, if it has one.
     pub(crate) table: Option<Mem>,
-    /// If it does the turns of the loop whose body the chain is: its state, and where the condition is.
-    pub(crate) turns: Option<(Mem, Location<ViewId>)>,
+    /// If it does the turns of the loop whose body the chain is: its state, and where the condition is; None if the number of turns is known.
+    pub(crate) turns: Option<(Mem, Option<Location<ViewId>>)>,
 }
 
 /// The tables of a flat graph while they are written: gives the objects of the sources their numbers.

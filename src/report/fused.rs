@@ -3,6 +3,7 @@
 use std::fmt;
 
 pub use crate::lower::WhyApart;
+use crate::report::summary::count;
 
 /// Launches, fills and copies that one kernel does: see [`Fuse`](crate::Fuse).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +60,7 @@ impl FusedReport {
             FusedForm::OneGroup if *lanes > 1 => format!("{lanes} work-groups side by side"),
             _ => form.to_string(),
         };
-        format!("{} commands by {form}", nodes.len())
+        format!("{} by {form}", count(nodes.len(), "command"))
     }
 }
 

@@ -427,7 +427,15 @@ impl fmt::Display for Report {
             writeln!(f, "loop       node {}: {of}", of.node)?;
         }
         if self.fusing != FusingState::Off {
-            writeln!(f, "fusing     {}", self.fusing)?;
+            let is_timed = matches!(self.fusing, FusingState::Taken | FusingState::NotFaster);
+            match self.tuning.fused_and_unfused().filter(|_| is_timed) {
+                Some(times) => {
+                    let [fused, unfused] = times.map(|nanos| nanos as f64 / 1e3);
+                    let fusing = self.fusing;
+                    writeln!(f, "fusing     {fusing}: a submission takes {fused:.1} us, and without {unfused:.1} us")?;
+                }
+                None => writeln!(f, "fusing     {}", self.fusing)?,
+            }
         }
         for of in self.fused.iter().take(SHOWN) {
             write!(f, "fused      {of}")?;

@@ -11,7 +11,8 @@ use crate::report::summary::count;
 pub struct TuningReport {
     /// The state of the autotuner.
     pub state: TuningState,
-    /// The strategies to choose from. The first is used before anything was timed.
+    /// The strategies to choose from. The first is used before anything was timed. The last may be one with fused kernels that was timed, and
+    /// given up because it was not faster ([`FusingState::NotFaster`](crate::FusingState::NotFaster)).
     pub strategies: Vec<StrategyReport>,
     /// How many trials have ended. If other strategies were about as fast as the chosen one, these are timed again
     /// soon.
@@ -85,6 +86,17 @@ impl fmt::Display for StrategyReport {
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl TuningReport {
+    /// Returns how long a submission takes with fused kernels, and without, in nanoseconds. None if it is not known of both.
+    pub(super) fn fused_and_unfused(&self) -> Option<[u64; 2]> {
+        let least = |fused: bool| {
+            let those = self.strategies.iter().filter(|strategy| strategy.fused == fused);
+            those.filter_map(|strategy| strategy.total_nanos).min()
+        };
+        Some([least(true)?, least(false)?])
     }
 }
 

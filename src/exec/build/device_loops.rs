@@ -1,4 +1,5 @@
-//! Loops whose turns a fused kernel does: it looks at the condition itself, so the host decides only whether there is another launch.
+//! Loops whose turns a fused kernel does: it looks at the condition itself, if there is one, so the host decides only whether there is another
+//! launch.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -28,7 +29,7 @@ impl DeviceLoop {
     pub(in crate::exec) fn all(tables: &Tables, plan: &Plan) -> Vec<Self> {
         let of = |node| {
             let Command::Control(control) = tables.ir.command(node) else { return None };
-            let ControlKind::While { .. } = control.kind else { return None };
+            let (ControlKind::While { .. } | ControlKind::Repeat { .. }) = control.kind else { return None };
             let flow = control.bodies.ends().0 as usize + 1;
             let steps = plan.flows.get(flow)?.steps.clone();
             let kernel = plan.steps.get(steps)?.iter().find_map(|step| match tables.ir.command(step.node) {

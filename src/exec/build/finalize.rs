@@ -37,6 +37,7 @@ use crate::ir::{Ir, NodeId};
 use crate::plan::{Conflicts, MemoryOptions, Options, Path, PathReason, Strategy};
 use crate::report::dump;
 use crate::report::fused::WhyNotFused;
+use crate::report::loops::LoopReport;
 use crate::report::profile::Names;
 use crate::report::summary::Report;
 
@@ -314,7 +315,8 @@ impl Graph {
         }
         // Fewer launches have nothing to gain, unless a loop launches them again and again; and what is fixed is not changed.
         let launches = fixed.plan.steps.iter().filter(|step| step.object.is_some()).take(2).count();
-        let is_small = launches < 2 && fixed.report.loops.iter().all(|of| of.turns.is_some());
+        let is_unrolled = |of: &LoopReport| of.turns.is_some() && of.host_decided.is_none();
+        let is_small = launches < 2 && fixed.report.loops.iter().all(is_unrolled);
         let may_fuse = !options.profiling && !fixed.plan.only_recorded;
         let is_tiered = may_fuse && asked_fuse == Fuse::Auto && path == Path::Auto && options.autotune && !is_small;
         let is_pinned = may_fuse && asked_fuse == Fuse::Now && options.updatable && is_replayed;

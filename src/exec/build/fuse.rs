@@ -269,21 +269,23 @@ struct Fusing<'a> {
     loops: FxHashMap<NodeId, KernelLoops>,
     shares: &'a Shares,
     flows: Flows,
-    /// The flows of bodies whose turns a kernel may do, with where the conditions of their loops are.
-    turning: BTreeMap<usize, Location<ViewId>>,
+    /// The flows of bodies whose turns a kernel may do, with where the conditions of their loops are; None if the number of turns is known.
+    turning: BTreeMap<usize, Option<Location<ViewId>>>,
 }
 
 impl<'a> Fusing<'a> {
+    /// `joins`: launches of several programs may be in one chain. `by_host`: bodies whose turns the host counts.
     fn new(
         tables: &'a Tables,
         How { device, shares, loops, kept, .. }: How<'a>,
-        joins: bool,
+        (joins, by_host): (bool, &BTreeSet<usize>),
         say: &mut impl FnMut(NodeId, WhyNotFused),
     ) -> Self {
         let (pieces, programs, types) = (FxHashMap::default(), Programs::new(joins), Vec::new());
         let in_turn = InTurn::of(device.caps());
         let (ranges, flows) = (FxHashMap::default(), Flows::new(&tables.ir));
-        let turning = if loops == Loops::Auto { turning(tables) } else { BTreeMap::new() };
+        let mut turning = if loops == Loops::Auto { turning(tables) } else { BTreeMap::new() };
+        turning.retain(|flow, _| !by_host.contains(flow));
         let (promised, loops) = (FxHashMap::default(), FxHashMap::default());
         let mut this = Self {
             tables,

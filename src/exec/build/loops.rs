@@ -148,7 +148,9 @@ impl Rolled {
                         Stays::Beside(node) => HostDecided::Beside(kind(node)),
                         Stays::Long => HostDecided::Long,
                     });
-                    (report.turns, report.host_decided) = (Some(turns), self.why.clone().or(why));
+                    report.on_device = values.guards.on_device(flows.start).is_some();
+                    report.turns = Some(turns);
+                    report.host_decided = self.why.clone().or(why).filter(|_| !report.on_device);
                 }
             }
             all.push(report);

@@ -197,8 +197,8 @@ impl Finalize {
 }
 
 /// How loops run ([`Graph::repeat_while`](crate::Graph::repeat_while), [`Graph::repeat`](crate::Graph::repeat)). Memory, results and
-/// counts are the same in each way. Where launches are [fused](Fuse), a kernel does the turns of a loop that a condition ends if its body is
-/// nothing but launches that become one kernel; with another way than `Auto` it does not.
+/// counts are the same in each way. Where launches are [fused](Fuse), a kernel does the turns of a loop if its body is nothing but launches
+/// that become one kernel, and if it is not unrolled; with another way than `Auto` it does not.
 ///
 /// The variants speak of loops that a condition ends. Short loops with a known number of turns are unrolled, except with
 /// [`HostDecided`](Self::HostDecided), in updatable executables and in those that profile:
@@ -244,8 +244,9 @@ pub(in crate::exec) fn asked_loops(option: Loops) -> Result<Loops, SetupError> {
 }
 
 /// Whether small launches become one: a kernel that clgraph writes from the source of the program, and that does what they do, one
-/// after the other. Memory, results and errors stay the same, to the last bit; on NVIDIA's driver (580) and rusticl (Mesa 26.2) last bits of floating
-/// point may differ, so nothing is fused there that the program does not ask for.
+/// after the other. Memory, results and errors stay the same, to the last bit, as far as the driver's compiler makes the same of a kernel and of a function. The signs of NaNs
+/// may differ; and on NVIDIA's driver (580) and rusticl (Mesa 26.2) last bits of floating
+/// point, so nothing is fused there that the program does not ask for.
 ///
 /// A launch of few work-items costs a driver many times what its work costs: fused, a thousand of them take a few hundredths of the
 /// time. What is not fused, and why, is in the report ([`Report::not_fused`](crate::Report::not_fused)): kernels without source or

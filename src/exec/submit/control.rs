@@ -42,7 +42,7 @@ impl Deferred {
         };
         let first = control.bodies.ends().0 as usize + 1;
         // A switch may have no case: then this flow is another node's.
-        let is_loop = matches!(control.kind, ControlKind::While { .. });
+        let is_loop = matches!(control.kind, ControlKind::While { .. } | ControlKind::Repeat { .. });
         if let Some(of) = values.guards.on_device(first).filter(|_| is_loop) {
             let outcome = self.device_loop(of, turn, control, &values)?;
             return self.ended(at, outcome);

@@ -23,7 +23,11 @@ impl Deferred {
         control: &Control<ViewId, Span>,
         values: &Values,
     ) -> Option<Result<()>> {
-        let ControlKind::While { at_least_once, at_most } = control.kind else { return Some(Ok(())) };
+        let (at_least_once, at_most) = match control.kind {
+            ControlKind::While { at_least_once, at_most } => (at_least_once, at_most),
+            ControlKind::Repeat { turns } => (false, Some(turns)),
+            ControlKind::When | ControlKind::Switch => return Some(Ok(())),
+        };
         let outcome = loop {
             if event_reaper::process_ends() {
                 self.forget();
@@ -31,7 +35,7 @@ impl Deferred {
             }
             let left = at_most.map_or(u64::MAX, |most| most.saturating_sub(turn.turns));
             if left == 0 {
-                // Too many turns, or the last one was the last.
+                // Too many turns, or these are all, or the last one was the last.
                 break self.next_turn(&turn, control, values).map(drop);
             }
             if self.state.is_cancelled() {

@@ -98,6 +98,8 @@ pub(in crate::exec) struct Autotuner {
     looked_at: u32,
     /// Whether an earlier process has found that a fused form is the fastest.
     expects_fused: bool,
+    /// What was found of a fused form that was not faster, and is gone.
+    given_up: Vec<StrategyReport>,
 }
 
 #[derive(Debug)]
@@ -176,6 +178,7 @@ impl Autotuner {
             watches: false,
             looked_at: 0,
             expects_fused: false,
+            given_up: Vec::new(),
         }
     }
 
@@ -205,6 +208,7 @@ impl Autotuner {
     /// Adds a strategy, which is tried soon.
     pub(in crate::exec) fn offer(&mut self, strategy: Strategy) {
         self.watches = false;
+        self.given_up.clear();
         self.strategies.push(Tried { strategy, unusable: false, times: Vec::new() });
         match &mut self.phase {
             // The first submission of the executable begins a trial.
@@ -254,6 +258,8 @@ impl Autotuner {
         if self.strategies[self.now].strategy.fused {
             return false;
         }
+        self.given_up =
+            self.strategies.iter().filter(|tried| tried.strategy.fused).map(|tried| tried.report(false)).collect();
         self.strategies.retain(|tried| !tried.strategy.fused);
         if self.strategies.len() == 1 {
             (self.phase, self.linked) = (Phase::Fixed, false);
@@ -511,22 +517,10 @@ impl Autotuner {
 
     /// Reports the strategies, their times, and which of them is used.
     pub(in crate::exec) fn report(&self) -> TuningReport {
-        let strategy = |(at, tried): (usize, &Tried)| {
-            let (strategy, times) = (tried.strategy, tried.usual());
-            StrategyReport {
-                path: strategy.path,
-                commands_per_buffer: Some(strategy.chunk).filter(|chunk| *chunk > 0),
-                queues: Some(strategy.queues).filter(|queues| *queues > 0),
-                fused: strategy.fused,
-                taken: at == self.now,
-                timed: tried.times.len(),
-                host_nanos: times.map(|times| times.host),
-                total_nanos: times.map(|times| times.total),
-            }
-        };
+        let strategies = self.strategies.iter().enumerate().map(|(at, tried)| tried.report(at == self.now));
         TuningReport {
             state: self.state(),
-            strategies: self.strategies.iter().enumerate().map(strategy).collect(),
+            strategies: strategies.chain(self.given_up.iter().cloned()).collect(),
             trials: self.settled,
         }
     }
@@ -538,6 +532,20 @@ impl Autotuner {
 }
 
 impl Tried {
+    fn report(&self, taken: bool) -> StrategyReport {
+        let (strategy, times) = (self.strategy, self.usual());
+        StrategyReport {
+            path: strategy.path,
+            commands_per_buffer: Some(strategy.chunk).filter(|chunk| *chunk > 0),
+            queues: Some(strategy.queues).filter(|queues| *queues > 0),
+            fused: strategy.fused,
+            taken,
+            timed: self.times.len(),
+            host_nanos: times.map(|times| times.host),
+            total_nanos: times.map(|times| times.total),
+        }
+    }
+
     fn median(&self, of: fn(&Times) -> u64) -> Option<u64> {
         let mut all: Vec<u64> = self.times.iter().map(|(_, times)| of(times)).collect();
         all.sort_unstable();

@@ -38,33 +38,46 @@ pub(super) struct Attempt<'a> {
 impl<'a> Attempt<'a> {
     /// Finds chains, and builds their kernels. `joins`: launches of several programs may be in one.
     pub(super) fn new(flat: &'a Flat, how: How<'a>, joins: bool) -> Self {
-        let How { device, keeps_order, .. } = how;
-        let mut not_fused = Vec::new();
-        let mut say = |node: NodeId, why: WhyNotFused| {
-            not_fused.push(NotFusedReport { node: flat.origins.of(node).node.index(), why });
-        };
-        let mut fusing = Fusing::new(&flat.tables, how, joins, &mut say);
-        let caps = device.caps();
-        let bytes = caps.max_parameter_size.saturating_sub(OWN_ARGUMENTS);
-        let most = Limits { bytes, each_item: if caps.gpu { MOST_EACH_ITEM } else { MOST_EACH_ITEM_OF_CPUS } };
-        let find =
-            |fusing: &Fusing<'_>| lower::chains(&flat.tables.ir, most, keeps_order, |node| fusing.pieces.get(&node));
-        let mut chains = find(&fusing);
+        let mut by_host = BTreeSet::new();
+        loop {
+            let mut not_fused = Vec::new();
+            let mut say = |node: NodeId, why: WhyNotFused| {
+                not_fused.push(NotFusedReport { node: flat.origins.of(node).node.index(), why });
+            };
+            let (mut fusing, mut chains) = Self::find(flat, how, (joins, &by_host), &mut say);
+            let counted = fusing.counted_by_host(&chains);
+            if !counted.is_empty() {
+                by_host.extend(counted);
+                continue;
+            }
+            if fusing.leave_loops(&chains, &mut say) {
+                chains = fusing.chains(flat, how);
+            }
+            let mut made = Vec::new();
+            let built = fusing.build(&chains, &mut made, &mut say);
+            return Self { fusing, chains, built, not_fused, made };
+        }
+    }
+
+    /// Finds chains of which none is too long.
+    fn find(
+        flat: &'a Flat,
+        how: How<'a>,
+        which: (bool, &BTreeSet<usize>),
+        say: &mut impl FnMut(NodeId, WhyNotFused),
+    ) -> (Fusing<'a>, Chains) {
+        let mut fusing = Fusing::new(&flat.tables, how, which, say);
+        let mut chains = fusing.chains(flat, how);
         for _ in 0..MOST_CUTS {
-            if !fusing.cut_long(&chains, &mut say) {
+            if !fusing.cut_long(&chains, say) {
                 break;
             }
-            chains = find(&fusing);
+            chains = fusing.chains(flat, how);
         }
-        if fusing.leave_long(&chains, &mut say) {
-            chains = find(&fusing);
+        if fusing.leave_long(&chains, say) {
+            chains = fusing.chains(flat, how);
         }
-        if fusing.leave_loops(&chains, &mut say) {
-            chains = find(&fusing);
-        }
-        let mut made = Vec::new();
-        let built = fusing.build(&chains, &mut made, &mut say);
-        Self { fusing, chains, built, not_fused, made }
+        (fusing, chains)
     }
 
     /// Returns whether a chain stays as it is whose kernel was in a text of several programs.
@@ -80,5 +93,15 @@ impl<'a> Attempt<'a> {
         };
         let failed = (0..self.built.len()).filter(|at| self.built[*at].is_none());
         failed.map(|at| &texts[at]).collect::<BTreeSet<_>>().into_iter().any(is_of_several)
+    }
+}
+
+impl Fusing<'_> {
+    /// Finds the chains of a graph.
+    fn chains(&self, flat: &Flat, How { device, keeps_order, .. }: How<'_>) -> Chains {
+        let caps = device.caps();
+        let bytes = caps.max_parameter_size.saturating_sub(OWN_ARGUMENTS);
+        let most = Limits { bytes, each_item: if caps.gpu { MOST_EACH_ITEM } else { MOST_EACH_ITEM_OF_CPUS } };
+        lower::chains(&flat.tables.ir, most, keeps_order, |node| self.pieces.get(&node))
     }
 }

@@ -6,7 +6,7 @@ use crate::cl::memory::region::AsRegion;
 use crate::cl::objects::buffer::Buffer;
 use crate::cl::objects::fused::Item;
 use crate::cl::objects::kernel::Kernel;
-use crate::command::{Command, Grid, Location};
+use crate::command::{Command, Grid};
 use crate::graph::FusedChain;
 use crate::ir::NodeId;
 use crate::lower::{Chain, Order};
@@ -85,14 +85,15 @@ impl Promised {
 impl Fusing<'_> {
     /// Decides which launches each work-group does part by part, and which go in turn for it.
     pub(super) fn choose_groups(&mut self) {
-        for piece in self.pieces.values_mut() {
+        for (node, piece) in &mut self.pieces {
             let Some(of) = &mut piece.each_item else { continue };
             if let Some(part) = self.in_turn.part {
                 of.in_groups = self.promised.get(&of.range).is_some_and(Promised::go_in_parts);
                 of.is_better |= of.in_groups && piece.items > MOST_PARTS_IN_TURN * u64::from(part);
             }
-            // A kernel does the turns of a loop only where the launches of its body go in turn.
-            of.is_better &= !piece.turns;
+            // A kernel does the turns of a loop only where the launches of its body go in turn. With a condition that is worth it.
+            let has_condition = || self.turning.get(&self.flows.of(*node)).is_some_and(Option::is_some);
+            of.is_better &= !(piece.turns && has_condition());
         }
     }
 
@@ -118,8 +119,13 @@ impl Fusing<'_> {
     /// If a work-group does launches in turn that a work-item could do, because their loops let it: returns how many work-items it has. No launch has
     /// fewer.
     pub(super) fn whole_group(&self, chain: &Chain) -> Option<usize> {
+        if self.turning.contains_key(&chain.flow()) { None } else { self.group_for_loops(chain) }
+    }
+
+    /// The same, if no kernel does the turns of a loop whose body the chain is.
+    pub(super) fn group_for_loops(&self, chain: &Chain) -> Option<usize> {
         let is_of_one = self.in_turn.form == Form::OneItem && chain.order == Order::InTurn;
-        if !is_of_one || !chain.lane_ends.is_empty() || self.turning.contains_key(&chain.flow()) {
+        if !is_of_one || !chain.lane_ends.is_empty() {
             return None;
         }
         let loops = |node: &NodeId| self.loops.get(node).copied().unwrap_or(KernelLoops::None);
@@ -209,7 +215,7 @@ impl Fusing<'_> {
         let turns = match self.turning.get(&chain.flow()) {
             Some(condition) => {
                 let state = Buffer::<u32>::new(kernel.program(), TURNS_WORDS).ok()?;
-                Some((state.region().mem, Location { mem: condition.mem, offset: condition.offset }))
+                Some((state.region().mem, *condition))
             }
             None => None,
         };

@@ -1,4 +1,4 @@
-//! Which loops with a condition have their turns done by a kernel: those whose body is one chain.
+//! Which loops have their turns done by a kernel: those whose body is one chain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,11 +15,15 @@ use crate::report::fused::WhyNotFused;
 /// The types by which a kernel may write the condition of its loop.
 const WORDS: [&str; 4] = ["uint", "int", "unsigned int", "unsigned"];
 
+/// Of loops that count their turns: the most lanes of a body, and the most work-items of all its launches, for which a launch a turn costs more
+/// than lanes would save.
+const MOST_LANES: usize = 4;
+const MOST_OF_LANES: u64 = 512;
+
 impl Fusing<'_> {
     /// Leaves launches in bodies of loops as they are whose turns no kernel can do. Returns whether there were some.
     pub(super) fn leave_loops(&mut self, chains: &Chains, say: &mut impl FnMut(NodeId, WhyNotFused)) -> bool {
-        let does_turns = |chain: &Chain| chains.is_whole(&self.tables.ir, chain) && self.can_turn(chain);
-        let done: BTreeSet<usize> = chains.chains.iter().filter(|chain| does_turns(chain)).map(Chain::flow).collect();
+        let done = self.done(chains);
         self.turning.retain(|flow, _| done.contains(flow));
         let in_loops = in_loops(self.tables);
         let (flows, turning) = (&self.flows, &self.turning);
@@ -33,40 +37,66 @@ impl Fusing<'_> {
         !left.is_empty()
     }
 
-    /// Returns whether the kernel of a chain that is the body of a loop sees the condition as the chain leaves it.
+    /// Returns the bodies of loops with a known number of turns whose turns no kernel can do, or does slower than a launch does a turn.
+    pub(super) fn counted_by_host(&self, chains: &Chains) -> Vec<usize> {
+        let done = self.done(chains);
+        let counted = self.turning.iter().filter(|(_, condition)| condition.is_none());
+        counted.map(|(flow, _)| *flow).filter(|flow| !done.contains(flow)).collect()
+    }
+
+    /// Returns the bodies of loops whose turns a kernel does.
+    fn done(&self, chains: &Chains) -> BTreeSet<usize> {
+        let does_turns = |chain: &&Chain| chains.is_whole(&self.tables.ir, chain) && self.can_turn(chain);
+        chains.chains.iter().filter(does_turns).map(Chain::flow).collect()
+    }
+
+    /// Returns whether a kernel can do the turns of a loop whose body is a chain. If it has a condition, the kernel sees it as the chain leaves
+    /// it. If the number of turns is known, this is faster than a launch a turn.
     fn can_turn(&self, chain: &Chain) -> bool {
-        let Some(Location { mem, offset }) = self.turning.get(&chain.flow()).filter(|_| chain.order == Order::InTurn)
-        else {
+        let Some(condition) = self.turning.get(&chain.flow()).filter(|_| chain.order == Order::InTurn) else {
             return false;
+        };
+        // In turns each launch comes after itself too.
+        let ir = &self.tables.ir;
+        let mut together = Together::default();
+        let mut again = chain.launches.iter().chain(&chain.launches);
+        if again.any(|node| together.takes(ir, *node, &self.pieces[node].pointers, None).is_err()) {
+            return false;
+        }
+        let Some(Location { mem, offset }) = condition else {
+            let is_long = chain.launches.len() > self.most_calls(chain);
+            let items: u64 = chain.launches.iter().map(|node| self.pieces[node].items).sum();
+            let is_light = chain.lane_ends.len() < MOST_LANES && items <= MOST_OF_LANES;
+            return (chain.lane_ends.is_empty() || is_light) && self.group_for_loops(chain).is_none() && !is_long;
         };
         let is_word = |number: u32| match self.types.get(number as usize) {
             Some((None, text)) => WORDS.contains(&text.as_str()),
             _ => number == lower::BYTES,
         };
         let word = (*mem, *offset..*offset + size_of::<u32>());
-        let ir = &self.tables.ir;
         let writes_otherwise =
             |node: &NodeId| lower::writes_otherwise(ir, *node, &self.pieces[node].pointers, word.clone(), is_word);
-        // In turns each launch comes after itself too.
-        let mut together = Together::default();
-        let mut again = chain.launches.iter().chain(&chain.launches);
-        let is_one = again.all(|node| together.takes(ir, *node, &self.pieces[node].pointers, None).is_ok());
-        is_one && !chain.launches.iter().any(writes_otherwise)
+        !chain.launches.iter().any(writes_otherwise)
     }
 }
 
-/// Returns where the conditions of loops are that a kernel can read, by the flows of the bodies.
-pub(super) fn turning(tables: &Tables) -> BTreeMap<usize, Location<ViewId>> {
+/// Returns the loops whose turns a kernel may do, by the flows of their bodies, with where their conditions are; None if the number of turns is
+/// known.
+pub(super) fn turning(tables: &Tables) -> BTreeMap<usize, Option<Location<ViewId>>> {
     let ir = &tables.ir;
     let place = |node: NodeId| {
         let Command::Control(control) = ir.command(node) else { return None };
-        let ControlKind::While { .. } = control.kind else { return None };
-        let Location { mem, offset } = control.condition.as_ref()?;
+        let flow = control.bodies.ends().0 as usize + 1;
+        let Location { mem, offset } = match control.kind {
+            ControlKind::While { .. } => control.condition.as_ref()?,
+            ControlKind::Repeat { .. } => return Some((flow, None)),
+            ControlKind::When | ControlKind::Switch => return None,
+        };
         let is_plain = matches!(ir.views[mem.index()].kind, ViewKind::Buffer | ViewKind::Placed { .. });
         let is_plain = is_plain && tables.mem(*mem)?.flags() & CL_MEM_WRITE_ONLY == 0;
         let is_of_words = [tables.mem(*mem)?.base(), *offset].iter().all(|at| at.is_multiple_of(size_of::<u32>()));
         let is_read = is_plain && is_of_words;
-        is_read.then_some((control.bodies.ends().0 as usize + 1, Location { mem: *mem, offset: *offset }))
+        is_read.then_some((flow, Some(Location { mem: *mem, offset: *offset })))
     };
     ir.ids().filter_map(place).collect()
 }
