@@ -42,6 +42,7 @@ const SOURCE: &str = "
     }
     kernel void waits(global uint *x) { x[AT] += 1; barrier(CLK_LOCAL_MEM_FENCE); }
     kernel void picks(global uint *x, constant uint *from) { x[AT] += from[0]; }
+    kernel void counts(global uint *x) { atomic_inc(&x[AT]); }
 ";
 
 #[repr(C)]
@@ -447,6 +448,11 @@ fn launches_that_cannot_be_checked_run_and_are_named() {
     add(blend.elementwise(1, 4).range(1));
     let blend = graph.kernel(&field.kernel("reads_next")).read(&low).read_write(&high);
     add(blend.elementwise(0, 4).elementwise(1, 4).range(at - 1));
+    add(graph.kernel(&field.kernel("counts")).read_write(x).elementwise(0, 4).range(64));
+    let binary = field.program.binary(bench.queue.device()).unwrap();
+    // SAFETY: the driver has just returned it.
+    let binary = unsafe { Program::from_binary(&bench.queue, &binary) }.unwrap();
+    add(graph.kernel(&binary.kernel("scale").unwrap()).read_write(x).arg(3_u32).elementwise(0, 4).range(64));
     field.run(&graph, Finalize::new());
     field.tell();
     let expected = [
@@ -460,6 +466,10 @@ fn launches_that_cannot_be_checked_run_and_are_named() {
          the same memory with different promises",
         "node 4 (kernel `reads_next`) is not checked, although CLGRAPH_CHECK_ELEMENTWISE says so: the memory of arguments \
          0 and 1 overlaps, and one of them is written",
+        "node 5 (kernel `counts`) is not checked, although CLGRAPH_CHECK_ELEMENTWISE says so: what `atomic_inc` does \
+         depends on the order of work-items",
+        "node 6 (kernel `scale`) is not checked, although CLGRAPH_CHECK_ELEMENTWISE says so: the driver has no source \
+         of the program",
     ];
     let executable = graph.finalize(Finalize::new().allow_conflicts()).unwrap();
     assert!(executable.report().host_nodes.is_empty());

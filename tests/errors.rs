@@ -488,7 +488,7 @@ fn messages() -> Vec<String> {
         NotProfiled,
         NotAfterRead { task: a, read: b },
         TimedOut(Duration::from_millis(20)),
-        Enqueue { node: a, commands: 28, enqueued: 32, total: 36, source: driver },
+        Enqueue { node: a, commands: 28, fused: false, enqueued: 32, total: 36, source: driver },
         CommandFailed(driver),
         DependencyFailed { cause: cause() },
         HostTask { node: a, what: text("host task"), text: text("no paper") },

@@ -417,7 +417,16 @@ def test_promises_of_work_items_are_part_of_a_launch(graph, queue, kernels, buff
     for wrong in ({2: 4}, {0: 0}, {5: 4}, {-1: 4}, {0: -4}):
         with pytest.raises(clgraph.InvalidError):
             graph.kernel(*launch, elementwise=wrong)
+        with pytest.raises(clgraph.InvalidError):
+            recorder.kernel(*launch, elementwise=wrong)
+        with pytest.raises(clgraph.InvalidError):
+            clgraph.CommandGroup(graph, [clgraph.Launch(*launch, elementwise=wrong)])
     for wrong in ([0, 4], {0: "4"}, {"out": 4}, 4):
         with pytest.raises(TypeError):
             graph.kernel(*launch, elementwise=wrong)
+        with pytest.raises(TypeError):
+            recorder.kernel(*launch, elementwise=wrong)
     assert len(graph) == 7
+    graph.command_group(clgraph.CommandGroup(graph, [clgraph.Launch(*launch, elementwise={0: 4, 1: 4})]))
+    graph.finalize(fuse="now").submit().wait()
+    assert cl_array.Array(queue, 64, np.float32, data=out).get().tolist() == [2 * 24.0**4] * 64

@@ -364,15 +364,17 @@ pub enum SubmitError {
     #[error("the submission is not complete after {0:?}: it continues to run, so wait for it again later")]
     TimedOut(Duration),
     /// A node could not be enqueued. The commands enqueued before it will still run.
-    #[error("{} could not be enqueued, after {enqueued} of {total} commands: {source}", named(*node, *commands))]
+    #[error("{} could not be enqueued, after {enqueued} of {total} commands: {source}", named(*node, *commands, *fused))]
     Enqueue {
-        /// The node, or the first node of a command buffer.
+        /// The node, or the first node of a command buffer or of a fused kernel.
         node: Node,
-        /// The number of commands that were to be enqueued together: 1, or those of a command buffer.
+        /// The number of commands that were to be enqueued together: 1, or those of a command buffer, or those that a fused kernel does.
         commands: usize,
+        /// Whether they are one [fused](crate::Fuse) kernel.
+        fused: bool,
         /// The number of commands that had been enqueued.
         enqueued: usize,
-        /// The number of all commands.
+        /// The number of all commands. A fused kernel is one.
         total: usize,
         /// The error of the driver.
         source: DriverError,
@@ -537,11 +539,14 @@ pub enum SubmitError {
     Driver(#[from] DriverError),
 }
 
-fn named(node: Node, commands: usize) -> String {
-    if commands == 1 {
-        return node.to_string();
+fn named(node: Node, commands: usize, fused: bool) -> String {
+    let what = if fused { "fused kernel" } else { "command buffer" };
+    match commands {
+        0 | 1 if fused => format!("the {what} of {node}"),
+        0 | 1 => node.to_string(),
+        2 => format!("the {what} of {node} and one more"),
+        more => format!("the {what} of {node} and {} more nodes", more - 1),
     }
-    format!("the command buffer of {node} and {} more nodes", commands - 1)
 }
 
 impl SubmitError {

@@ -2,9 +2,12 @@
 //! found in those of other projects.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use expect_test::expect_file;
 
 use super::plain::Plain;
 use super::source::{Effects, Source};
@@ -84,6 +87,7 @@ fn the_kernels_of_a_folder_are_read() {
     let options = std::env::var("CLGRAPH_TEST_OPTIONS").unwrap_or_default();
     let folder = given.clone().map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels-cl"), PathBuf::from);
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut lines = String::new();
     for path in sources(&folder) {
         let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
         let compiled = |text: &str| preprocessed(text, &options);
@@ -106,12 +110,15 @@ fn the_kernels_of_a_folder_are_read() {
             };
             let product = read.as_ref().ok().and_then(|source| source.open_product(&kernel));
             let product = product.map_or_else(String::new, |product| format!(", but for `{product}`"));
-            println!("{}: {kernel}: {what}{product}", path.strip_prefix(&folder).unwrap().display());
+            let _ = writeln!(lines, "{}: {kernel}: {what}{product}", path.strip_prefix(&folder).unwrap().display());
             *counts.entry(what.split(':').next().unwrap_or_default().to_owned()).or_default() += 1;
         }
     }
-    println!("{counts:?}");
-    assert!(given.is_some() || counts["yes"] > 10, "{counts:?}");
+    println!("{lines}{counts:?}");
+    if given.is_none() {
+        // Without its compiler a driver is not asked, so a source that leaves something open is read as it stands.
+        expect_file![format!("{}/tests/kernels.txt", env!("CARGO_MANIFEST_DIR"))].assert_eq(&lines);
+    }
 }
 
 /// What a source has and does not use is in nobody's way.

@@ -1,6 +1,9 @@
 //! Sources that are read, and sources that are refused. No driver is needed.
 
+use super::folder_tests::names;
+use super::fused::{Callee, Dialect, Form, FusedArg, FusedKernel, FusedLaunch, FusedParam, Unit, fused};
 use super::guard::{OWN, guarded};
+use super::plain::Plain;
 use super::source::{Effects, NotItem, Source};
 use super::tokens::{TokenKind, split};
 use super::unreadable::Unreadable;
@@ -455,6 +458,38 @@ fn barriers_and_groups_are_seen_in_functions_and_macros() {
     assert!(by_option.effects("f").may_wait);
 }
 
+/// Writes two launches of a kernel in each form.
+fn write_fused(text: &str, source: &Source, args: usize) {
+    let (zero, one) = (FusedArg::Number(0), FusedArg::Number(1));
+    let launch = FusedLaunch {
+        kernel: Callee { unit: 0, kernel: "f".to_owned() },
+        args: (0..args).map(FusedArg::Param).collect(),
+        dims: 1,
+        range: [[zero; 3], [one; 3], [one; 3]],
+    };
+    let kernel = FusedKernel {
+        params: vec![FusedParam::Memory; args],
+        tabled: 0,
+        launches: vec![launch; 2],
+        lane_ends: Vec::new(),
+        group: None,
+        turns: false,
+    };
+    let units = Unit::alone(text, source);
+    for (form, joins_items) in [(Form::OneItem, true), (Form::OneGroup, false)] {
+        let dialect = Dialect {
+            form,
+            part: None,
+            size_beyond: 1,
+            vectorizes: true,
+            joins_items,
+            copies_behind_loops: joins_items,
+        };
+        let written = fused(&units, dialect, std::slice::from_ref(&kernel), true);
+        assert!(written.contains("kernel void clgraph_fused_0"), "{written}");
+    }
+}
+
 /// Nothing panics, whatever the text is: pieces of real sources in any order, cut anywhere.
 #[test]
 fn any_text_is_read_or_refused() {
@@ -502,9 +537,14 @@ fn any_text_is_read_or_refused() {
         let text: String = pieces.iter().flat_map(|piece| [PIECES[*piece as usize % PIECES.len()], " "]).collect();
         let dense: String = pieces.iter().map(|piece| PIECES[*piece as usize % PIECES.len()]).collect();
         for text in [text, dense] {
-            if let Ok(source) = read(&text) {
+            // As it stands, and after a compiler has answered.
+            let plain = Plain::read(text.clone(), "", |text, _| Some(names(text)));
+            let plain = plain.map(|plain| (plain.text, plain.source));
+            for (text, source) in read(&text).map(|source| (text, source)).into_iter().chain(plain) {
                 let _ = guarded(&text, &source, ["f"]);
-                let _ = source.item_with_helpers("f");
+                if let Ok((item, _)) = source.item_with_helpers("f") {
+                    write_fused(&text, &source, item.each().len());
+                }
             }
         }
         true

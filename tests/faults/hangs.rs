@@ -1,8 +1,9 @@
-//! A compiler that never returns while a fused kernel is built in the background, and how often one is asked.
+//! What drivers refuse of fused kernels: how errors name them, a compiler that fails, or never returns, while a fused kernel is built in the background, and how often one is asked.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clgraph::{Buffer, Executable, Finalize, Fuse, FusingState, Graph, Kernel, Parameter, Program, Queue};
+use opencl_sys::{CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES};
 
 use crate::layer::Layer;
 use crate::uses;
@@ -13,6 +14,7 @@ pub const NAME: &str = "a compiler that never returns";
 pub const ENDED: i32 = 7;
 
 const LEN: usize = 64;
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A chain of launches, its number, and what is in its memory.
 struct Chain {
@@ -25,12 +27,12 @@ struct Chain {
 }
 
 impl Chain {
-    fn new(queue: &Queue, add: &Kernel) -> Self {
+    fn new(queue: &Queue, add: &Kernel, launches: usize) -> Self {
         let (memory, by) = (Buffer::from_slice(queue, &[0_u32; LEN]).unwrap(), Parameter::any(1));
         let graph = Graph::new(queue).unwrap();
         // SAFETY: a work-item touches its own element.
         let launch = || unsafe { graph.kernel(add).read_write(&memory).arg(&by).range(LEN).add() }.unwrap();
-        let nodes = (0..6).map(|_| launch()).collect();
+        let nodes = (0..launches).map(|_| launch()).collect();
         let options = Finalize::new().updatable().fuse(Fuse::Auto).fuse_after(Duration::ZERO);
         let executable = graph.finalize(options).unwrap();
         Self { queue: queue.clone(), executable, memory, by, nodes, expected: vec![0; LEN] }
@@ -42,7 +44,7 @@ impl Chain {
         self.executable.update(&self.nodes).unwrap();
         self.executable.submit(&self.queue).unwrap().wait().unwrap();
         for (at, value) in (0..).zip(&mut self.expected) {
-            (0..6).for_each(|_| *value = value.wrapping_mul(3).wrapping_add(at + number));
+            (0..self.nodes.len()).for_each(|_| *value = value.wrapping_mul(3).wrapping_add(at + number));
         }
         let mut now = vec![0; LEN];
         self.queue.enqueue_read_buffer(&self.memory, 0, &mut now, &[]).unwrap();
@@ -69,6 +71,57 @@ fn share(layer: &Layer, queue: &Queue, add: &Kernel) {
     assert!(fused(4) > built, "another chain is another kernel");
 }
 
+/// The error of a fused kernel that the driver refuses names the nodes that it does.
+fn name(layer: &Layer, queue: &Queue, add: &Kernel) {
+    for (launches, what) in [(2, "node 0 and one more"), (6, "node 0 and 5 more nodes")] {
+        let (graph, memory) = (Graph::new(queue).unwrap(), Buffer::from_slice(queue, &[0_u32; LEN]).unwrap());
+        for number in 0..launches {
+            // SAFETY: a work-item touches its own element.
+            unsafe { graph.kernel(add).read_write(&memory).arg(number).range(LEN).add() }.unwrap();
+        }
+        let executable = graph.finalize(Finalize::new().fuse(Fuse::Now)).unwrap();
+        layer.reset();
+        layer.fail(c"clEnqueueNDRangeKernel", 0, CL_OUT_OF_RESOURCES);
+        let submitted = executable.submit(queue);
+        let error = submitted.and_then(|run| run.wait()).unwrap_err();
+        assert!(layer.has_failed());
+        let expected = format!(
+            "the fused kernel of {what} could not be enqueued, after 0 of 1 commands: clEnqueueNDRangeKernel failed with \
+             CL_OUT_OF_RESOURCES (-5)"
+        );
+        assert_eq!(error.to_string(), expected);
+        executable.submit(queue).unwrap().wait().unwrap();
+    }
+}
+
+/// What fails in the background keeps a graph from being fused, and nothing else: submissions go on, with the same bytes. The report has the error.
+fn fail(layer: &Layer, queue: &Queue, add: &Kernel) {
+    // Submissions call none of these. Each chain has another number of launches, because kernels that were built are shared.
+    for (launches, (function, status, word)) in (10..).zip([
+        (c"clBuildProgram", CL_OUT_OF_HOST_MEMORY, "the driver refused"),
+        (c"clCreateCommandQueueWithProperties", CL_OUT_OF_RESOURCES, "CL_OUT_OF_RESOURCES"),
+        (c"clCreateBuffer", CL_OUT_OF_HOST_MEMORY, "CL_OUT_OF_HOST_MEMORY"),
+    ]) {
+        let mut chain = Chain::new(queue, add, launches);
+        layer.reset();
+        layer.fail(function, 0, status);
+        let begun = Instant::now();
+        let report = loop {
+            chain.run(3);
+            let report = chain.executable.report();
+            assert!(!matches!(report.fusing, FusingState::Trying | FusingState::Taken), "{function:?}: {report}");
+            if matches!(report.fusing, FusingState::Refused | FusingState::Nothing) {
+                break report;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{function:?}: {report}");
+        };
+        assert!(layer.has_failed());
+        assert_eq!(report.not_fused.len(), launches, "{report}");
+        assert!(report.not_fused.iter().all(|of| of.why.to_string().contains(word)), "{function:?}: {report}");
+        (0..20).for_each(|round| chain.run(round));
+    }
+}
+
 /// Runs until a build hangs, and goes on. Ends the process.
 pub fn run(layer: &Layer) -> ! {
     let queue = uses::setup().unwrap();
@@ -76,7 +129,9 @@ pub fn run(layer: &Layer) -> ! {
         "kernel void add(global uint *to, uint by) { size_t i = get_global_id(0); to[i] = to[i] * 3 + (uint)i + by; }";
     let add = Program::from_source(&queue, source).unwrap().kernel("add").unwrap();
     share(layer, &queue, &add);
-    let [mut one, mut other] = [(); 2].map(|()| Chain::new(&queue, &add));
+    name(layer, &queue, &add);
+    fail(layer, &queue, &add);
+    let [mut one, mut other] = [(); 2].map(|()| Chain::new(&queue, &add, 6));
     layer.hang(c"clBuildProgram");
     let mut rounds = 0;
     while !layer.hangs() {

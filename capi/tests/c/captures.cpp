@@ -49,6 +49,12 @@ static void of_cpp(const bench &all) {
     CHECK(on.read(a).wait<uint32_t>() == std::vector<uint32_t>(len, 420));
     CHECK(on.read(b).wait<uint32_t>() == std::vector<uint32_t>(len, 35));
     throws(CLG_INVALID, "there is no argument 2", [&] { graph.set_arg(nodes[0], 2, clg::arg(uint32_t{1})); });
+    // A promise of work-items comes with its argument, or is refused and changes nothing.
+    graph.set_arg(nodes[1], 0, clg::in_out(b).elementwise(4));
+    throws(CLG_INVALID, "`elementwise` of argument 1", [&] { graph.set_arg(nodes[0], 1, clg::arg(uint32_t{1}).elementwise(4)); });
+    executable.update(nodes);
+    executable.submit(queue).wait();
+    CHECK(on.read(b).wait<uint32_t>() == std::vector<uint32_t>(len, 245));
 
     // What spoils a capture is named, and an exception adds nothing.
     throws(CLG_INVALID, "clFinish spoilt the capture", [&] { graph.capture(queue, [&] { clFinish(all.cl_queue); }); });

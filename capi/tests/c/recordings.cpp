@@ -33,6 +33,7 @@ static void launches(const bench &all) {
         promised.kernel(scale, len, {clg::in_out(a).elementwise(4), by});
     }
     throws(CLG_INVALID, "`elementwise` of argument 1", [&] { promised.kernel(scale, len, {clg::in_out(a), clg::arg(4u).elementwise(4)}); });
+    throws(CLG_INVALID, "`elementwise` of argument 1", [&] { on.kernel(scale, len, {clg::in_out(a), clg::arg(4u).elementwise(4)}); });
     clg_finalize_options now = {};
     now.fuse = CLG_FUSE_NOW;
     on.fill(a, uint32_t{1});

@@ -40,7 +40,9 @@ pub(super) fn launch(exec: &Finalized, tables: &Tables, node: NodeId) -> Result<
     }
     let (kernel, args) = (&tables.kernels[kernel.index()], *args);
     let at = exec.node(exec.origins.of(node).node);
-    let refused = |source| Error::from(SubmitError::Enqueue { node: at, commands: 1, enqueued: 0, total: 1, source });
+    let refused = |source| {
+        Error::from(SubmitError::Enqueue { node: at, commands: 1, fused: false, enqueued: 0, total: 1, source })
+    };
     let not_checked = |why: String| {
         say(format!(
             "{at} (kernel `{}`) is not checked, although CLGRAPH_CHECK_ELEMENTWISE says so: {why}",

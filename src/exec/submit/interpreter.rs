@@ -422,8 +422,11 @@ impl<'a> Interpreter<'a> {
             return Stopped { error: SubmitError::Driver(source), under_way: self.under_way };
         };
         let node = self.exec.node(self.exec.origins.of(step.node).node);
-        let (commands, enqueued) = (steps.len().max(1), steps.start - own.start);
-        let error = SubmitError::Enqueue { node, commands, enqueued, total: own.len(), source };
+        let of_fused = || self.exec.fused_nodes.binary_search_by_key(&step.node, |of| of.at);
+        let fused = Some(steps.len()).filter(|steps| *steps <= 1).and_then(|_| of_fused().ok());
+        let commands = fused.map_or(steps.len().max(1), |at| self.exec.fused_nodes[at].commands.len());
+        let (fused, enqueued) = (fused.is_some(), steps.start - own.start);
+        let error = SubmitError::Enqueue { node, commands, fused, enqueued, total: own.len(), source };
         Stopped { error, under_way: self.under_way || steps.start > own.start }
     }
 }

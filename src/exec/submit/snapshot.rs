@@ -173,7 +173,7 @@ fn not_recorded(exec: &Finalized, refusal: Refusal) -> Error {
         Refusal::Nodes(nodes) => match nodes.first() {
             Some((first, source)) => {
                 let (node, total) = (node(*first), exec.plan.steps.len());
-                SubmitError::Enqueue { node, commands: 1, enqueued: 0, total, source: *source }.into()
+                SubmitError::Enqueue { node, commands: 1, fused: false, enqueued: 0, total, source: *source }.into()
             }
             None => DriverError::faulty("clCreateCommandBufferKHR", DriverFault::Defect).into(),
         },
