@@ -330,9 +330,10 @@ fn what_is_not_fused_says_why() {
     let large = graph(&|graph| _ = unsafe { graph.kernel(&kernel).read_write(&other).range(1 << 15).add() }.unwrap());
     assert_eq!(why(&large), [WhyNotFused::Size { items: 1 << 15 }]);
     // Where it is, it would be beyond 31 bits.
-    // SAFETY: it is never submitted.
-    let far =
-        graph(&|graph| _ = unsafe { graph.kernel(&kernel).read_write(&data).range(64).offset(1 << 31).add() }.unwrap());
+    let far = graph(&|graph| {
+        // SAFETY: it is never submitted.
+        _ = unsafe { graph.kernel(&kernel).read_write(&data).range(64).offset(1 << 31).add() }.unwrap();
+    });
     assert_eq!(why(&far), [WhyNotFused::Range]);
     // SAFETY: as above.
     let divided = graph(&|graph| _ = unsafe { graph.kernel(&groups).read_write(&data).range(64).add() }.unwrap());
