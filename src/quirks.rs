@@ -335,8 +335,19 @@ pub(crate) fn copies_behind_loops(caps: &Caps) -> bool {
 /// PoCL on a CPU (3.1 to 7.1): how long its compiler takes grows with the calls between barriers: 16 take 1.2 to 4 s. If a launch has
 /// loops that may have no turn, it grows faster: four calls take 1 to 2 s, and eight more than 20.
 ///
-/// About how many calls a fused kernel with barriers has at most, and how many if it has such loops.
-pub(crate) const MOST_CALLS_WITH_BARRIERS: (usize, usize) = (16, 4);
+/// It grows with the square of all barriers too: 16 calls of kernels with 20 take 6 s, with 40 26 s, and with 160 520 s.
+///
+/// About how much a fused kernel with barriers has at most, and how much if it has such loops.
+pub(crate) const MOST_WITH_BARRIERS: [WithBarriers; 2] =
+    [WithBarriers { calls: 16, barriers: 256 }, WithBarriers { calls: 4, barriers: 16 }];
+
+/// How much a fused kernel with barriers has: see [`MOST_WITH_BARRIERS`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WithBarriers {
+    pub(crate) calls: usize,
+    /// In the kernels that it calls, together.
+    pub(crate) barriers: usize,
+}
 
 /// Intel's CPU runtime (2026.2) compiles a loop with barriers wrongly for the last work-items of a group that do not fill a vector: some
 /// of them do not run what is between the barriers. A vector has up to 16. PoCL on a CPU (7.1) gives other values for some fused kernels

@@ -741,6 +741,102 @@ fn the_last_launch_has_its_own_work_items_alone() {
     }
 }
 
+/// Rule Z1: a local variable may have the name of a function that two programs have.
+#[test]
+fn a_local_variable_named_like_a_function_of_two_programs_is_fused() {
+    let field = Field::new();
+    let source = |kernels: &str, by: u32| {
+        let sync = "barrier(CLK_LOCAL_MEM_FENCE);";
+        let kernels = kernels.replace("SYNC", sync);
+        format!("uint tile(uint a) {{ return a * {by}; }}\n{kernels}")
+    };
+    let one = "
+        kernel void has_tile(global uint *x) {
+            local uint tile[16];
+            tile[get_local_id(0)] = x[get_global_id(0)];
+            SYNC
+            x[get_global_id(0)] = tile[15 - get_local_id(0)];
+        }
+        kernel void calls_tile(global uint *x) {
+            local uint other[16];
+            other[get_local_id(0)] = x[get_global_id(0)];
+            SYNC
+            x[get_global_id(0)] = tile(other[15 - get_local_id(0)]);
+        }";
+    let other = "
+        kernel void calls_tile(global uint *x) {
+            local uint own[16];
+            own[get_local_id(0)] = tile(x[get_global_id(0)]);
+            SYNC
+            x[get_global_id(0)] = own[get_local_id(0) / 2];
+        }";
+    let programs = [field.program(&source(one, 3)), field.program(&source(other, 7))];
+    let memory = field.bench.buffer(&[0; 64]);
+    let graph = field.bench.graph();
+    for (program, name) in [(0, "has_tile"), (1, "calls_tile"), (0, "calls_tile"), (0, "has_tile")] {
+        let kernel = programs[program].kernel(name).unwrap();
+        // SAFETY: each work-item writes its own element.
+        unsafe { graph.kernel(&kernel).read_write(&memory).range(64).work_group(16).add() }.unwrap();
+    }
+    let [plain, now] = [Fuse::Off, Fuse::Now].map(|fuse| {
+        let executable = graph.finalize(Finalize::new().fuse(fuse)).unwrap();
+        let report = executable.report();
+        let fused: Vec<usize> = report.fused.iter().map(|of| of.nodes.len()).collect();
+        let is_fused = fuse == Fuse::Now && field.has_groups();
+        assert_eq!(fused, if is_fused { vec![4] } else { Vec::new() }, "{report}");
+        let data: Vec<u32> = (1..65).collect();
+        field.bench.queue.enqueue_write_buffer(&memory, 0, &data, &[]).map(drop).unwrap();
+        executable.submit(&field.bench.queue).unwrap().wait_for(LONG).unwrap();
+        field.bench.content(&memory)
+    });
+    assert_eq!(plain, now);
+}
+
+/// Rule Z7: PoCL's compiler takes long for many barriers in a kernel, so few calls of such kernels are in one.
+#[test]
+fn kernels_with_many_barriers_are_few_in_a_kernel() {
+    let field = Field::new();
+    let kernel = |number: usize| {
+        format!(
+            "kernel void k{number}(global uint *x, local uint *t, uint n) {{
+                const uint me = get_local_id(0);
+                uint v = x[get_global_id(0)] + {number};
+                for (uint k = 0; k < n; ++k) {{ STEP STEP }}
+                x[get_global_id(0)] = v;
+            }}\n"
+        )
+    };
+    let step = "t[me] = v; barrier(CLK_LOCAL_MEM_FENCE); v += t[(me + 5) % 16]; barrier(CLK_LOCAL_MEM_FENCE);";
+    let source: String = (0..4).map(kernel).collect();
+    let program = field.program(&format!("#define STEP {step}\n{source}"));
+    let memory = field.bench.buffer(&[0; 64]);
+    let graph = field.bench.graph();
+    for number in 0..8 {
+        let kernel = program.kernel(&format!("k{}", [0, 1, 2, 3, 1, 0, 3, 2][number])).unwrap();
+        let launch = graph.kernel(&kernel).read_write(&memory).local::<u32>(16).arg(number as u32 % 3);
+        // SAFETY: each work-item touches its own element.
+        unsafe { launch.range(64).work_group(16).add() }.unwrap();
+    }
+    let [plain, now] = [Fuse::Off, Fuse::Now].map(|fuse| {
+        let executable = graph.finalize(Finalize::new().fuse(fuse)).unwrap();
+        let report = executable.report();
+        let fused: Vec<usize> = report.fused.iter().map(|of| of.nodes.len()).collect();
+        match (fuse, field.mixes()) {
+            (Fuse::Now, true) => assert_eq!(fused, [8], "{report}"),
+            // Four barriers in each: 16 at most.
+            (Fuse::Now, false) => {
+                assert_eq!(fused, if field.is_pocl("7.") { Vec::new() } else { vec![4; 2] }, "{report}");
+            }
+            _ => assert!(fused.is_empty()),
+        }
+        let data: Vec<u32> = (0..64).collect();
+        field.bench.queue.enqueue_write_buffer(&memory, 0, &data, &[]).map(drop).unwrap();
+        executable.submit(&field.bench.queue).unwrap().wait_for(LONG).unwrap();
+        field.bench.content(&memory)
+    });
+    assert_eq!(plain, now);
+}
+
 /// Rule Z1: a work-item of a large group can have few registers on a GPU.
 #[test]
 fn kernels_of_many_values_are_fused_in_large_work_groups() {

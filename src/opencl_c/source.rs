@@ -45,6 +45,8 @@ pub(crate) struct Source {
     kernels: BTreeMap<String, Result<KernelText, Unreadable>>,
     /// The words of functions and macros, by name. Functions of one name count as one. Members have a dot before them.
     words: BTreeMap<String, BTreeSet<String>>,
+    /// About how many barriers functions and macros have, by name.
+    waits: BTreeMap<String, usize>,
     macros: BTreeSet<String>,
     functions: BTreeSet<String>,
     /// What functions, kernels and macros call, by name, and the words with which macros end.
@@ -127,6 +129,7 @@ impl Source {
             let words = reader.plain_words(&of.body);
             reader.found.words.entry(name.clone()).or_default().extend(words);
         }
+        reader.note_waits_of_macros();
         reader.note_pointers_of_macros();
         reader.words(&tokens)?;
         reader.found.threes.are_named = reader.names_threes(&tokens);
@@ -482,6 +485,7 @@ impl<'a> Reader<'a> {
             return Err(Unreadable::Variable("static".to_owned()));
         }
         self.found.words.entry(name.to_owned()).or_default().extend(words);
+        self.note_waits(name, &tokens[body.clone()]);
         let place = tokens[body.start].at.start..tokens[body.end - 1].at.end;
         self.declares_function(&tokens[begin..body.start], params.start - begin, name, Some(place));
         if shape.words.len() < 2 {

@@ -184,6 +184,25 @@ fn loops_have_a_number_of_turns_or_others() {
 }
 
 #[test]
+fn barriers_are_counted_in_functions_and_macros() {
+    let waits =
+        |before: &str, body: &str| read(&format!("{before}\nkernel void f(local float *t) {{ {body} }}")).waits("f");
+    let macros = "#define FOUR (TWO + TWO)\n#define TWO (barrier(1) + barrier(1))";
+    let helper = "void h(void) { barrier(1); for (int i = 0; i < 3; ++i) barrier(1); }";
+    let pair = format!("{helper} void g(void) {{ h(); h(); }}");
+    for (before, body, expected) in [
+        ("", "t[0] = 1.0f;", 0),
+        ("", "barrier(1); t[0] = 1.0f; work_group_barrier(1);", 2),
+        (macros, "FOUR; TWO; barrier(1);", 7),
+        (helper, "h(); barrier(1); h();", 5),
+        (&pair, "g(); h();", 6),
+    ] {
+        assert_eq!(waits(before, body), expected, "{before} {body}");
+    }
+    assert_eq!(read("kernel void f(local float *t) { t[0] = 1.0f; }").waits("none"), 0);
+}
+
+#[test]
 fn barriers_are_straight_in_a_loop_or_conditional() {
     let barriers = |before: &str, body: &str| {
         let text = format!(

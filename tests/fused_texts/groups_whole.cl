@@ -31,8 +31,10 @@ kernel void g(global float *a) { a[get_global_id(0)] *= 3; }
 void clgraph_fuse_item_g(global float * a, const clgraph_fuse_id clgraph_fuse_x, const clgraph_fuse_id clgraph_fuse_y, const clgraph_fuse_id clgraph_fuse_z, const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2) { a[get_global_id(0)] *= 3; }
 #undef get_local_id
 #define get_local_id(d) clgraph_fuse_pick(d, clgraph_fuse_dims == 1 ? (uint)get_local_id(0) : (uint)get_local_id(0) % clgraph_fuse_l0, (uint)get_local_id(0) / clgraph_fuse_l0 % clgraph_fuse_l1, (uint)get_local_id(0) / (clgraph_fuse_l0 * clgraph_fuse_l1), 0)
+#pragma push_macro("tile")
 #undef tile
 #define tile (*(clgraph_fuse_local_tile + 0))
+#pragma push_macro("n")
 #undef n
 #define n (*(clgraph_fuse_local_n + 0))
 void clgraph_fuse_item_f(global float * a , local int * given, local float (*clgraph_fuse_local_tile)[ 4 ] [ 5 ] , local int (*clgraph_fuse_local_n), const clgraph_fuse_id clgraph_fuse_x, const clgraph_fuse_id clgraph_fuse_y, const clgraph_fuse_id clgraph_fuse_z, const uint clgraph_fuse_dims, const uint clgraph_fuse_o0, const uint clgraph_fuse_o1, const uint clgraph_fuse_o2, const uint clgraph_fuse_n0, const uint clgraph_fuse_n1, const uint clgraph_fuse_n2, const uint clgraph_fuse_l0, const uint clgraph_fuse_l1, const uint clgraph_fuse_l2) {
@@ -46,8 +48,8 @@ void clgraph_fuse_item_f(global float * a , local int * given, local float (*clg
     tile[0][i] = given[n - i];
     a[get_global_id(0)] += tile[0][i];
 }
-#undef tile
-#undef n
+#pragma pop_macro("tile")
+#pragma pop_macro("n")
 #undef get_work_dim
 #undef get_global_id
 #undef get_global_size

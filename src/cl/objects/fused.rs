@@ -238,6 +238,11 @@ impl Kernel {
         self.program().source().map_or(Barriers::Conditional, |of| of.source.barriers(self.name()))
     }
 
+    /// Returns about how many barriers the kernel has, with the functions that it reaches.
+    pub(crate) fn waits(&self) -> usize {
+        self.program().source().map_or(0, |of| of.source.waits(self.name()))
+    }
+
     /// Returns what loops the kernel has, with the functions that it reaches.
     pub(crate) fn loops(&self) -> Loops {
         self.program().source().map_or(Loops::Others, |of| of.source.loops(self.name()))

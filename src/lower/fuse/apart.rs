@@ -57,7 +57,7 @@ impl fmt::Display for WhyApart {
             Self::Hosts => "they wait for different host tasks, events, branches or loops",
             Self::Arguments => "together they have too many bytes of arguments",
             Self::Many => "there are too many launches for work-items that do their parts on their own",
-            Self::Calls => "one kernel would be too long for the driver's compiler: it would have a call for each of too many launches",
+            Self::Calls => "one kernel would be too long for the driver's compiler: it would have a call for each of too many launches, or too many barriers",
             Self::Forms => "the work-items of one wait for each other in work-groups, and one work-item does all of the other",
             Self::WorkGroups => "their work-items wait for each other in work-groups of different sizes",
             Self::Local => "together they need too much local memory",

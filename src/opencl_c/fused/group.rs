@@ -4,9 +4,11 @@
 //! other. The kernel's local variables are the fused kernel's, and parameters of the functions:
 //!
 //! ```text
+//! #pragma push_macro("tile")
+//! #undef tile
 //! #define tile (*(clgraph_fuse_local_tile + 0))
 //! void clgraph_fuse_item_sum(global float *a, local float (*clgraph_fuse_local_tile)[64], const clgraph_fuse_id clgraph_fuse_x, ..) { .. }
-//! #undef tile
+//! #pragma pop_macro("tile")
 //! void clgraph_fuse_run1_sum(global float *a, local float (*clgraph_fuse_local_tile)[64], const uint clgraph_fuse_dims, ..) {
 //!     uint clgraph_fuse_g = 0;
 //!     do {
@@ -55,13 +57,16 @@ pub(super) fn names(locals: &[LocalText]) -> String {
 }
 
 /// Writes that the names of local variables mean what the parameters point to, or that they do so no more. The sum keeps an inner
-/// declaration of the name from being one of a pointer.
+/// declaration of the name from being one of a pointer. Another program's function of the name may have made it a macro before.
 pub(super) fn write_macros(all: &mut String, locals: &[LocalText], begins: bool) {
     for LocalText { name, .. } in locals {
         // Writing to a string never fails.
         let _ = match begins {
-            true => writeln!(all, "#undef {name}\n#define {name} (*(clgraph_fuse_local_{name} + 0))"),
-            false => writeln!(all, "#undef {name}"),
+            true => writeln!(
+                all,
+                "#pragma push_macro(\"{name}\")\n#undef {name}\n#define {name} (*(clgraph_fuse_local_{name} + 0))"
+            ),
+            false => writeln!(all, "#pragma pop_macro(\"{name}\")"),
         };
     }
 }

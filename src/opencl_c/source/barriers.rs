@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::opencl_c::source::counted::{LOOPS, mark, statement};
-use crate::opencl_c::source::{Piece, Reader, Source};
+use crate::opencl_c::source::{Macro, Piece, Reader, Source};
 use crate::opencl_c::tokens::{Token, TokenKind};
 use crate::opencl_c::words::waits;
 
@@ -34,6 +34,11 @@ const JUMPS: [&str; 5] = ["break", "continue", "goto", "switch", "do"];
 const CONTROL: [&str; 10] = ["return", "if", "else", "for", "while", "break", "continue", "goto", "switch", "do"];
 
 impl Source {
+    /// Returns about how many barriers a compiler sees in a kernel, in the functions that it calls and the macros that it uses.
+    pub(crate) fn waits(&self, kernel: &str) -> usize {
+        self.waits.get(kernel).copied().unwrap_or(0)
+    }
+
     /// Returns where the barriers of a kernel are.
     pub(crate) fn barriers(&self, kernel: &str) -> Barriers {
         let Ok(text) = self.kernel(kernel) else { return Barriers::Conditional };
@@ -62,7 +67,42 @@ impl Source {
     }
 }
 
+/// So deep macros are followed that use others.
+const DEPTH: usize = 8;
+
 impl Reader<'_> {
+    /// Counts the barriers of macros.
+    pub(super) fn note_waits_of_macros(&mut self) {
+        for _ in 0..DEPTH {
+            let count = |(name, of): (&String, &Macro)| {
+                let words = of.body.iter().filter_map(|piece| match piece {
+                    Piece::Word(word) => Some(word.as_str()),
+                    _ => None,
+                });
+                Some((name.clone(), self.count_waits(words))).filter(|(_, count)| *count > 0)
+            };
+            let counts = self.macros.iter().filter_map(count).collect();
+            if counts == self.found.waits {
+                break;
+            }
+            self.found.waits = counts;
+        }
+    }
+
+    /// Counts the barriers of a function. Those that it calls come before it, but for those that are declared only.
+    pub(super) fn note_waits(&mut self, function: &str, body: &[Token]) {
+        let count = self.count_waits(body.iter().filter_map(|token| self.word(token)));
+        if count > 0 {
+            let known = self.found.waits.entry(function.to_owned()).or_default();
+            *known = known.saturating_add(count);
+        }
+    }
+
+    fn count_waits<'a>(&self, words: impl Iterator<Item = &'a str>) -> usize {
+        let count = |word| usize::from(waits(word)) + self.found.waits.get(word).copied().unwrap_or(0);
+        words.map(count).fold(0, usize::saturating_add)
+    }
+
     /// Returns what may be left out in the body of a kernel.
     pub(super) fn conditions(&self, body: &[Token]) -> Conditions {
         let body = self.without_pragmas(body);

@@ -143,13 +143,13 @@ impl Fusing<'_> {
     pub(super) fn most_calls(&self, chain: &Chain) -> usize {
         let caps = self.device.caps();
         let others = || chain.launches.iter().any(|node| self.loops.get(node) == Some(&KernelLoops::Others));
-        match quirks::MOST_CALLS_WITH_BARRIERS {
-            _ if self.form(chain) == Form::OneItem || !quirks::copies_behind_loops(caps) => {
-                quirks::most_calls_in_fused_kernels(caps)
-            }
-            (_, most) if others() => most,
-            (most, _) => most,
+        if self.form(chain) == Form::OneItem || !quirks::copies_behind_loops(caps) {
+            return quirks::most_calls_in_fused_kernels(caps);
         }
+        let [straight, in_loops] = quirks::MOST_WITH_BARRIERS;
+        let most = if others() { in_loops } else { straight };
+        let waits = chain.launches.iter().filter_map(|node| self.kernel_of(*node)).map(Kernel::waits).max();
+        most.calls.min(most.barriers / waits.unwrap_or(0).max(1)).max(1)
     }
 
     /// Returns the most work-items of a work-group that does launches in turn.
