@@ -2,10 +2,12 @@
 
 mod common;
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clgraph::{
-    Buffer, Executable, Finalize, Fuse, FusingState, Graph, Kernel, Loop, Loops, Parameter, Program, SubmitError,
+    Buffer, Error, Executable, Finalize, Fuse, FusingState, Graph, HostTaskContext, Kernel, Loop, Loops, Parameter,
+    Program, SubmitError,
 };
 use common::Bench;
 
@@ -190,6 +192,25 @@ fn a_kernel_does_the_turns_of_a_loop_that_counts_them() {
         assert_eq!(run.turns(&of_loop).unwrap(), 700);
     }
     let body = turns.body(5, false);
+    // What is beside it waits for all of its turns.
+    let graph = turns.bench.graph();
+    graph.repeat(600, &body).add().unwrap();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let (sees, at, queue) = (Arc::clone(&seen), turns.left.clone(), turns.bench.another_queue(false));
+    let look = move |_: &HostTaskContext<'_>| -> Result<(), Error> {
+        sees.lock().unwrap().push(queue.enqueue_read_buffer_owned(&at, 0, 1, &[])?.wait()?[0]);
+        Ok(())
+    };
+    graph.host_task(look).reads(&turns.left).add().unwrap();
+    graph.repeat(600, &body).add().unwrap();
+    let executable = graph.finalize(Finalize::new().fuse(Fuse::Now)).unwrap();
+    assert!(executable.report().loops.iter().all(|of| of.on_device), "{}", executable.report());
+    for _ in 0..5 {
+        turns.set(2_000);
+        executable.submit(&turns.bench.queue).unwrap().wait_for(LONG).unwrap();
+        assert_eq!(turns.content()[0][0], 800);
+    }
+    assert_eq!(*seen.lock().unwrap(), [1_400; 5]);
     for count in [0, 1, 2, 15, 16, 17, 18] {
         let graph = turns.bench.graph();
         let node = graph.repeat(count, &body).add().unwrap();

@@ -1,4 +1,5 @@
-//! A loop whose turns a kernel does. The host launches it, and reads whether the loop goes on. A launch does so many turns at most as
+//! A loop whose turns a kernel does. The host launches it, and reads whether the loop goes on, unless it counts its turns and the rest takes little
+//! time. A launch does so many turns at most as
 //! take some time by what is known ([`LaunchPace`](crate::exec::tune::pace::LaunchPace)): so a submission can be cancelled, and drivers that
 //! end kernels after a time do not end it, unless turns suddenly take much longer.
 
@@ -42,6 +43,21 @@ impl Deferred {
                 break Err(self.cancelled(&turn));
             }
             let most = u32::try_from(left).unwrap_or(u32::MAX).min(of.pace().next());
+            let is_counted = matches!(control.kind, ControlKind::Repeat { .. });
+            if is_counted && u64::from(most) == left && of.pace().is_brief(most) {
+                // These are all, and nobody has to wait to know.
+                let prepared = self.next_turn(&turn, control, values);
+                if let Err(error) = prepared.and_then(|_| self.try_enqueue(|| of.prepare(&self.own, most, false))) {
+                    break Err(error);
+                }
+                turn = self.whole_turn(of.flow(), turn, false)?;
+                if turn.failed {
+                    break Err(self.failure());
+                }
+                turn.turns += left - 1;
+                self.state.turn(of.flow(), left);
+                break Ok(());
+            }
             let begun = Instant::now();
             let (goes_on, done) = match self.launch_turns(of, &turn, most, at_least_once && turn.turns == 0) {
                 Ok(read) => read,

@@ -137,6 +137,8 @@ const MOST_IN_LAUNCH: u32 = 1024;
 /// About how long a launch, and turns that are enqueued at once, may take, in nanoseconds. Drivers of GPUs with screens end kernels
 /// after two seconds, and `cancel` waits for what is enqueued.
 const AT_ONCE: u64 = 50_000_000;
+/// For so long nobody looks whether a launch takes longer than the last one that was timed.
+const BRIEF: u64 = AT_ONCE / 10;
 
 impl LaunchPace {
     /// Returns how many turns the next launch does at most.
@@ -145,6 +147,11 @@ impl LaunchPace {
         let fit = u64::from(turns).saturating_mul(AT_ONCE) / nanos.max(1);
         let more = turns.saturating_mul(MORE).clamp(SECOND_LAUNCH, MOST_IN_LAUNCH);
         u32::try_from(fit).unwrap_or(u32::MAX).clamp(1, more)
+    }
+
+    /// Returns whether so many turns are known to take so little time that nobody has to look at them.
+    pub(in crate::exec) fn is_brief(&self, turns: u32) -> bool {
+        self.last.is_some_and(|(of, nanos)| nanos.saturating_mul(u64::from(turns)) / u64::from(of.max(1)) <= BRIEF)
     }
 
     /// A launch did so many turns, in so many nanoseconds. The first one of a submission has the time of what was before it too, so the
