@@ -335,7 +335,7 @@ pub(crate) fn copies_behind_loops(caps: &Caps) -> bool {
 /// PoCL on a CPU (3.1 to 7.1): how long its compiler takes grows with the calls between barriers: 16 take 1.2 to 4 s. If a launch has
 /// loops that may have no turn, it grows faster: four calls take 1 to 2 s, and eight more than 20.
 ///
-/// It grows with the square of all barriers too: 16 calls of kernels with 20 take 6 s, with 40 26 s, and with 160 520 s.
+/// It grows with the square of all barriers too: 16 calls take 6 s if each kernel has 20 of them, 26 s if it has 40, and 520 s if it has 160.
 ///
 /// About how much a fused kernel with barriers has at most, and how much if it has such loops.
 pub(crate) const MOST_WITH_BARRIERS: [WithBarriers; 2] =

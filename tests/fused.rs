@@ -815,7 +815,8 @@ fn the_dump_shows_what_fusing_and_unrolling_make() {
     // SAFETY: one work-item, and one element, here and below.
     unsafe { body.kernel(&one_more).read_write(&numbers).range(1).add().unwrap() };
     let body = body.finalize(Finalize::new()).unwrap();
-    for options in [Finalize::new(), Finalize::new().updatable()] {
+    // Where the loop is not unrolled, a kernel does its turns.
+    for (options, fused) in [(Finalize::new(), 1), (Finalize::new().updatable(), 2)] {
         let graph = bench.graph();
         let memory = graph.alloc::<u32>(1).add().unwrap();
         for _ in 0..2 {
@@ -828,13 +829,7 @@ fn the_dump_shows_what_fusing_and_unrolling_make() {
         let before = bench.content(&numbers)[0];
         executable.submit(&bench.queue).unwrap().wait().unwrap();
         let report = executable.report();
-        // Where the loop is not unrolled, a kernel does its turns.
-        let fused = report.fused.len();
-        assert_eq!(
-            (bench.content(&numbers)[0] - before, fused),
-            (5, 1 + report.loops[0].on_device as usize),
-            "{report}"
-        );
+        assert_eq!((bench.content(&numbers)[0] - before, report.fused.len()), (5, fused), "{report}");
     }
 }
 

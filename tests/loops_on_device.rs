@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clgraph::{
     Buffer, Error, Executable, Finalize, Fuse, FusingState, Graph, HostTaskContext, Kernel, Loop, Loops, Parameter,
-    Program, SubmitError,
+    Path, Program, SubmitError,
 };
 use common::Bench;
 
@@ -211,6 +211,22 @@ fn a_kernel_does_the_turns_of_a_loop_that_counts_them() {
         assert_eq!(turns.content()[0][0], 800);
     }
     assert_eq!(*seen.lock().unwrap(), [1_400; 5]);
+    // Several submissions at once, of which each may be waited for or not.
+    turns.set(20_000);
+    let runs: Vec<_> = (0..8).map(|_| executable.submit(&turns.bench.queue).unwrap()).collect();
+    runs.iter().for_each(|run| run.wait_for(LONG).unwrap());
+    assert_eq!(turns.content()[0][0], 20_000 - 8 * 1_200);
+    // As turns of another loop, in which a host task is behind it.
+    seen.lock().unwrap().clear();
+    for path in [Path::Auto, Path::Native] {
+        let around = turns.bench.graph();
+        around.repeat(3, &graph.finalize(Finalize::new().path(path)).unwrap()).add().unwrap();
+        let executable = around.finalize(Finalize::new().path(path).fuse(Fuse::Now)).unwrap();
+        turns.set(10_000);
+        executable.submit(&turns.bench.queue).unwrap().wait_for(LONG).unwrap();
+        assert_eq!(turns.content()[0][0], 10_000 - 3 * 1_200);
+        assert_eq!(std::mem::take(&mut *seen.lock().unwrap()), [9_400, 8_200, 7_000]);
+    }
     for count in [0, 1, 2, 15, 16, 17, 18] {
         let graph = turns.bench.graph();
         let node = graph.repeat(count, &body).add().unwrap();
@@ -231,7 +247,9 @@ fn a_kernel_does_the_turns_of_a_loop_that_counts_them() {
     assert!(is_on_device(&executable));
     turns.set(0);
     let run = executable.submit(&turns.bench.queue).unwrap();
+    let begun = std::time::Instant::now();
     while run.turns(&node).unwrap() < 100 {
+        assert!(begun.elapsed() < LONG, "{} turns", run.turns(&node).unwrap());
         std::thread::yield_now();
     }
     run.cancel().unwrap();
@@ -567,10 +585,10 @@ fn updates_reach_loops_that_count_on_the_device() {
     let by = Parameter::any(5_u32);
     let body = turns.bench.graph();
     // SAFETY: the ranges are inside the buffers.
-    unsafe {
-        body.kernel(&turns.kernel("add")).read_write(&turns.data).arg(&by).range(LEN).add().unwrap();
-        body.kernel(&turns.kernel("count_down")).read_write(&turns.left).range(1).add().unwrap();
-    }
+    let adding =
+        unsafe { body.kernel(&turns.kernel("add")).read_write(&turns.data).arg(&by).range(LEN).add() }.unwrap();
+    // SAFETY: it is one number.
+    unsafe { body.kernel(&turns.kernel("count_down")).read_write(&turns.left).range(1).add() }.unwrap();
     let inside = body.finalize(Finalize::new().updatable()).unwrap();
     let graph = turns.bench.graph();
     let node = graph.repeat(30, &inside).add().unwrap();
@@ -592,6 +610,21 @@ fn updates_reach_loops_that_count_on_the_device() {
         executable.update(&node).unwrap();
         assert_eq!(run(), (count, count as u32, 1 + count as u32 * 7));
     }
+    // Other memory, and a submission that has not ended then.
+    graph.repeat(300, &inside).replace(&node).unwrap();
+    executable.update(&node).unwrap();
+    turns.set(5_000);
+    let before = executable.submit(&turns.bench.queue).unwrap();
+    let other = body.kernel(&turns.kernel("add")).read_write(&turns.other).arg(&by).range(LEN);
+    // SAFETY: the range is inside the buffer.
+    unsafe { other.replace(adding) }.unwrap();
+    inside.update_from(&body).unwrap();
+    executable.update(&node).unwrap();
+    assert!(is_on_device(&executable), "{}", executable.report());
+    executable.submit(&turns.bench.queue).unwrap().wait_for(LONG).unwrap();
+    before.wait_for(LONG).unwrap();
+    let [left, data, other] = turns.content();
+    assert_eq!((left[0], data[9], other[9]), (5_000 - 600, 1 + 300 * 7, 2 + 300 * 7));
 }
 
 /// Rule Z7: an automatic executable comes to it, and its results stay the same.

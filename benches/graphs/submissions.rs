@@ -21,7 +21,8 @@ pub fn is_trying(executable: &Executable) -> bool {
 fn has_rival(tuning: &TuningReport) -> bool {
     let taken = tuning.strategies.iter().find(|one| one.taken).and_then(|one| one.total_nanos);
     let near = |nanos: u64| taken.is_some_and(|taken| nanos <= taken + taken * 3 / 10);
-    tuning.strategies.iter().any(|one| !one.taken && one.total_nanos.is_some_and(near))
+    // What is fused and not taken may be given up.
+    tuning.strategies.iter().any(|one| !one.taken && !one.fused && one.total_nanos.is_some_and(near))
 }
 
 /// Submits until the autotuner has settled, because the measurement is about the time after that.

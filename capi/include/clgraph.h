@@ -62,7 +62,7 @@ typedef enum clg_capture_mode {
 } clg_capture_mode;
 
 // Whether small launches become one: a kernel that does what they do, one after the other. Memory and results stay the same, to the
-// last bit; on NVIDIA's driver and rusticl last bits of floating point may differ.
+// last bit; signs of NaNs may differ, and on NVIDIA's driver and rusticl last bits of floating point.
 typedef enum clg_fuse {
     // `CLG_FUSE_AUTO`, or `CLG_FUSE_OFF` on drivers where bits may differ, unless the environment variable CLGRAPH_FUSE says otherwise.
     CLG_FUSE_DEFAULT = 0,
@@ -76,7 +76,7 @@ typedef enum clg_fuse {
     CLG_FUSE_AUTO = 3,
 } clg_fuse;
 
-// How a loop runs that a condition ends.
+// How a loop runs that a condition ends. But for `CLG_LOOPS_AUTO`, no fused kernel does the turns of any loop.
 typedef enum clg_loops {
     // clgraph times both ways, and takes the faster one.
     CLG_LOOPS_AUTO = 0,
@@ -667,7 +667,7 @@ typedef struct clg_finalize_options {
     // A file that keeps what the automatic path has found, or null. The folder beside it, with the name and `.programs`, keeps
     // fused kernels.
     const char *tuning_cache;
-    // How loops run that a condition ends: a `clg_loops`.
+    // How loops run: a `clg_loops`.
     int32_t loops;
     // Whether small launches become one: a `clg_fuse`.
     int32_t fuse;

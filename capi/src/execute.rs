@@ -110,7 +110,7 @@ pub struct clg_finalize_options {
     /// A file that keeps what the automatic path has found, or null. The folder beside it, with the name and `.programs`, keeps
     /// fused kernels.
     pub tuning_cache: *const c_char,
-    /// How loops run that a condition ends: a `clg_loops`.
+    /// How loops run: a `clg_loops`.
     pub loops: i32,
     /// Whether small launches become one: a `clg_fuse`.
     pub fuse: i32,

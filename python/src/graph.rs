@@ -570,7 +570,7 @@ impl Graph {
     /// likes. `commands_per_buffer`: the most commands of one command buffer. `tuning_cache`: a file that keeps what
     /// the automatic path has found; the folder beside it, with the name and `.programs`, keeps fused kernels. `autotune`: whether the automatic path times submissions. `allow_conflicts`: nodes
     /// may use the same memory without an order. `separate_memory`: allocations of the graph share no bytes. `loops`: how loops
-    /// run that a condition ends, "auto", "host-decided" (the host reads the condition before each turn) or "ahead" (several
+    /// run, "auto", "host-decided" (the host reads the condition before each turn) or "ahead" (several
     /// turns are enqueued before that, where they can be). `fuse`: whether small launches become one kernel that does what they
     /// do, "off", "auto" (built in the background when submissions have taken twelve times as long as that takes, and kept if it is
     /// faster) or "now" (built here, which takes a second or more). The default is "auto", or "off" on drivers where last bits may differ.

@@ -540,12 +540,12 @@ pub enum SubmitError {
 }
 
 fn named(node: Node, commands: usize, fused: bool) -> String {
-    let what = if fused { "fused kernel" } else { "command buffer" };
+    let [what, of] = if fused { ["fused kernel", "command"] } else { ["command buffer", "node"] };
     match commands {
         0 | 1 if fused => format!("the {what} of {node}"),
         0 | 1 => node.to_string(),
-        2 => format!("the {what} of {node} and one more"),
-        more => format!("the {what} of {node} and {} more nodes", more - 1),
+        2 => format!("the {what} of {node} and 1 more {of}"),
+        more => format!("the {what} of {node} and {} more {of}s", more - 1),
     }
 }
 

@@ -37,7 +37,7 @@
 //! }
 //! ```
 //!
-//! Launches that are the body of a loop with a condition have its turns around them, at most so many in one launch of the kernel:
+//! Launches that are the body of a loop may have its turns around them, at most so many in one launch of the kernel:
 //!
 //! ```text
 //! kernel void clgraph_fused_0(.., global uint *clgraph_fuse_state, volatile global const uint *clgraph_fuse_condition, ..) {

@@ -73,7 +73,7 @@ fn share(layer: &Layer, queue: &Queue, add: &Kernel) {
 
 /// The error of a fused kernel that the driver refuses names the nodes that it does.
 fn name(layer: &Layer, queue: &Queue, add: &Kernel) {
-    for (launches, what) in [(2, "node 0 and one more"), (6, "node 0 and 5 more nodes")] {
+    for (launches, what) in [(2, "node 0 and 1 more command"), (6, "node 0 and 5 more commands")] {
         let (graph, memory) = (Graph::new(queue).unwrap(), Buffer::from_slice(queue, &[0_u32; LEN]).unwrap());
         for number in 0..launches {
             // SAFETY: a work-item touches its own element.

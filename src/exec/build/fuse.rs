@@ -42,7 +42,7 @@ use self::cuts::Cuts;
 use self::groups::{Promised, TextOf};
 pub(in crate::exec) use self::groups::{fits_in_parts, in_parts};
 pub(in crate::exec) use self::in_turn::InTurn;
-pub(in crate::exec) use self::layout::{LaidChain, LaidLaunch, Layout, Place};
+pub(in crate::exec) use self::layout::{LaidChain, LaidLaunch, Layout, Place, Turns};
 pub(in crate::exec) use self::nodes::{FusedCommand, FusedNode};
 use self::programs::Programs;
 pub(in crate::exec) use self::shares::Shares;
@@ -81,7 +81,7 @@ pub(in crate::exec) struct How<'a> {
     pub(in crate::exec) shares: &'a Shares,
     /// Whether nodes that no edges order keep their order.
     pub(in crate::exec) keeps_order: bool,
-    /// How loops with a condition run.
+    /// How loops run.
     pub(in crate::exec) loops: Loops,
     /// Where fused kernels are kept for the next process.
     pub(in crate::exec) kept: Option<&'a KeptPrograms>,

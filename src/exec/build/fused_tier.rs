@@ -37,7 +37,7 @@ use crate::report::fused::{FusingState, NotFusedReport, WhyNotFused};
 /// How the fused form of an executable is built.
 #[derive(Clone)]
 pub(in crate::exec) struct Way {
-    /// How loops with a condition run.
+    /// How loops run.
     pub(in crate::exec) loops: Loops,
     /// Where fused kernels are kept for the next process.
     pub(in crate::exec) kept: Option<KeptPrograms>,

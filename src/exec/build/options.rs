@@ -143,7 +143,7 @@ impl Finalize {
         self
     }
 
-    /// Sets how loops run that a condition ends. The default is [`Loops::Auto`]. A loop that cannot go ahead is decided by the
+    /// Sets how loops run: whether turns go ahead of a condition, and whether a fused kernel may do turns. The default is [`Loops::Auto`]. A loop that cannot go ahead is decided by the
     /// host, and [`Report::loops`](crate::Report::loops) says why. The environment variable `CLGRAPH_LOOPS` counts only if this is
     /// [`Loops::Auto`].
     pub const fn loops(mut self, loops: Loops) -> Self {
@@ -244,9 +244,9 @@ pub(in crate::exec) fn asked_loops(option: Loops) -> Result<Loops, SetupError> {
 }
 
 /// Whether small launches become one: a kernel that clgraph writes from the source of the program, and that does what they do, one
-/// after the other. Memory, results and errors stay the same, to the last bit, as far as the driver's compiler makes the same of a kernel and of a function. The signs of NaNs
-/// may differ; and on NVIDIA's driver (580) and rusticl (Mesa 26.2) last bits of floating
-/// point, so nothing is fused there that the program does not ask for.
+/// after the other. Memory, results and errors stay the same, to the last bit, as far as the driver's compiler makes the same of a kernel
+/// and of a function. The signs of NaNs may differ. On NVIDIA's driver (580) and rusticl (Mesa 26.2) last bits of floating point may differ,
+/// so nothing is fused there that the program does not ask for.
 ///
 /// A launch of few work-items costs a driver many times what its work costs: fused, a thousand of them take a few hundredths of the
 /// time. What is not fused, and why, is in the report ([`Report::not_fused`](crate::Report::not_fused)): kernels without source or

@@ -5,7 +5,7 @@
 //! turn whose body has no host task of its own is enqueued at once, so a loop is a loop on one thread: it enqueues, reads,
 //! and decides.
 
-use std::sync::Arc;
+use std::sync::{Arc, RwLockReadGuard};
 
 use crate::cl::commands::enqueue::{self, NOTHING, To};
 use crate::cl::completion::event_reaper::{self, DriverCall};
@@ -184,23 +184,27 @@ impl Deferred {
         drop(old);
     }
 
+    /// Waits for all that was enqueued where the host's read must not wait for it: while something is enqueued there, nobody may free memory. The
+    /// read goes on before what this returns is dropped.
+    pub(super) fn wait_to_read(&self) -> Result<Option<RwLockReadGuard<'_, ()>>> {
+        let context = &self.exec().context;
+        if !context.must_free_late() {
+            return Ok(None);
+        }
+        let elsewhere = context.enqueue_elsewhere();
+        let marker = enqueue::marker(&self.own, &NOTHING).map_err(SubmitError::Driver)?;
+        drop(elsewhere);
+        waited(marker.wait_surely())?;
+        Ok(context.enqueue_elsewhere())
+    }
+
     /// Reads the condition, behind all that was enqueued.
     fn condition(&self, control: &Control<ViewId, Span>, values: &Values) -> Result<u32> {
         let place = control.condition.as_ref().and_then(|place| Some((values.tables.mem(place.mem)?, place.offset)));
         let Some((mem, offset)) = place else { return Ok(0) };
         let all = self.lock().enqueued;
         let mut number = [0; size_of::<u32>()];
-        let context = &self.exec().context;
-        let elsewhere = if context.must_free_late() {
-            // While something is enqueued nobody may free memory, so the read must not wait for a turn.
-            let elsewhere = context.enqueue_elsewhere();
-            let marker = enqueue::marker(&self.own, &NOTHING).map_err(SubmitError::Driver)?;
-            drop(elsewhere);
-            waited(marker.wait_surely())?;
-            context.enqueue_elsewhere()
-        } else {
-            None
-        };
+        let elsewhere = self.wait_to_read()?;
         let to = To { queue: &self.own, waits: &NOTHING, event: false };
         enqueue::read_blocking(&to, &Location { mem, offset }, &mut number).map_err(SubmitError::CommandFailed)?;
         drop(elsewhere);

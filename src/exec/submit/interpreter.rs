@@ -423,7 +423,8 @@ impl<'a> Interpreter<'a> {
         };
         let node = self.exec.node(self.exec.origins.of(step.node).node);
         let of_fused = || self.exec.fused_nodes.binary_search_by_key(&step.node, |of| of.at);
-        let fused = Some(steps.len()).filter(|steps| *steps <= 1).and_then(|_| of_fused().ok());
+        // An empty range is a wait in front of the step.
+        let fused = if steps.len() == 1 { of_fused().ok() } else { None };
         let commands = fused.map_or(steps.len().max(1), |at| self.exec.fused_nodes[at].commands.len());
         let (fused, enqueued) = (fused.is_some(), steps.start - own.start);
         let error = SubmitError::Enqueue { node, commands, fused, enqueued, total: own.len(), source };

@@ -1,7 +1,7 @@
-//! A loop whose turns a kernel does. The host launches it, and reads whether the loop goes on, unless it counts its turns and the rest takes little
-//! time. A launch does so many turns at most as
-//! take some time by what is known ([`LaunchPace`](crate::exec::tune::pace::LaunchPace)): so a submission can be cancelled, and drivers that
-//! end kernels after a time do not end it, unless turns suddenly take much longer.
+//! A loop whose turns a kernel does. The host launches it, and reads whether the loop goes on, unless the loop counts its turns and the
+//! rest takes little time. A launch does so many turns at most as take some time by what is known
+//! ([`LaunchPace`](crate::exec::tune::pace::LaunchPace)): so a submission can be cancelled, and drivers that end kernels after a time do
+//! not end it, unless turns suddenly take much longer.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,9 +24,9 @@ impl Deferred {
         control: &Control<ViewId, Span>,
         values: &Values,
     ) -> Option<Result<()>> {
-        let (at_least_once, at_most) = match control.kind {
-            ControlKind::While { at_least_once, at_most } => (at_least_once, at_most),
-            ControlKind::Repeat { turns } => (false, Some(turns)),
+        let (at_least_once, at_most, is_counted) = match control.kind {
+            ControlKind::While { at_least_once, at_most } => (at_least_once, at_most, false),
+            ControlKind::Repeat { turns } => (false, Some(turns), true),
             ControlKind::When | ControlKind::Switch => return Some(Ok(())),
         };
         let outcome = loop {
@@ -35,19 +35,20 @@ impl Deferred {
                 return None;
             }
             let left = at_most.map_or(u64::MAX, |most| most.saturating_sub(turn.turns));
-            if left == 0 {
-                // Too many turns, or these are all, or the last one was the last.
-                break self.next_turn(&turn, control, values).map(drop);
+            if left == 0 || is_counted {
+                // Too many turns, or these are all, or the last one was the last. One that is counted waits if too much is enqueued.
+                match self.next_turn(&turn, control, values) {
+                    Ok(_) if left > 0 => {}
+                    outcome => break outcome.map(drop),
+                }
             }
             if self.state.is_cancelled() {
                 break Err(self.cancelled(&turn));
             }
             let most = u32::try_from(left).unwrap_or(u32::MAX).min(of.pace().next());
-            let is_counted = matches!(control.kind, ControlKind::Repeat { .. });
             if is_counted && u64::from(most) == left && of.pace().is_brief(most) {
                 // These are all, and nobody has to wait to know.
-                let prepared = self.next_turn(&turn, control, values);
-                if let Err(error) = prepared.and_then(|_| self.try_enqueue(|| of.prepare(&self.own, most, false))) {
+                if let Err(error) = self.try_enqueue(|| of.prepare(&self.own, most, false)) {
                     break Err(error);
                 }
                 turn = self.whole_turn(of.flow(), turn, false)?;
@@ -86,7 +87,9 @@ impl Deferred {
         }
         let all = progress.enqueued;
         drop(progress);
+        let elsewhere = self.wait_to_read()?;
         let read = of.read(&self.own).map_err(SubmitError::CommandFailed)?;
+        drop(elsewhere);
         self.has_waited(all);
         Ok(read)
     }

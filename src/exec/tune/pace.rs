@@ -126,6 +126,8 @@ impl Pace {
 pub(in crate::exec) struct LaunchPace {
     /// Of the last launch: turns, and nanoseconds.
     last: Option<(u32, u64)>,
+    /// How many launches came after it.
+    untimed: u32,
 }
 
 /// The first launch has one turn, because nobody knows what a turn takes. The next ones may have so many more, and then so many times as
@@ -137,8 +139,10 @@ const MOST_IN_LAUNCH: u32 = 1024;
 /// About how long a launch, and turns that are enqueued at once, may take, in nanoseconds. Drivers of GPUs with screens end kernels
 /// after two seconds, and `cancel` waits for what is enqueued.
 const AT_ONCE: u64 = 50_000_000;
-/// For so long nobody looks whether a launch takes longer than the last one that was timed.
+/// For a launch of about so many nanoseconds nobody has to wait.
 const BRIEF: u64 = AT_ONCE / 10;
+/// The most launches one after the other that are not timed.
+const MOST_UNTIMED: u32 = 3;
 
 impl LaunchPace {
     /// Returns how many turns the next launch does at most.
@@ -149,9 +153,13 @@ impl LaunchPace {
         u32::try_from(fit).unwrap_or(u32::MAX).clamp(1, more)
     }
 
-    /// Returns whether so many turns are known to take so little time that nobody has to look at them.
-    pub(in crate::exec) fn is_brief(&self, turns: u32) -> bool {
-        self.last.is_some_and(|(of, nanos)| nanos.saturating_mul(u64::from(turns)) / u64::from(of.max(1)) <= BRIEF)
+    /// Returns whether so many turns are known to take so little time that nobody has to wait for them. One launch of some is timed all
+    /// the same: turns may take longer later.
+    pub(in crate::exec) fn is_brief(&mut self, turns: u32) -> bool {
+        let is_brief = |(of, nanos): (u32, u64)| nanos.saturating_mul(u64::from(turns)) / u64::from(of.max(1)) <= BRIEF;
+        let is_brief = self.last.is_some_and(is_brief) && self.untimed < MOST_UNTIMED;
+        self.untimed = if is_brief { self.untimed + 1 } else { 0 };
+        is_brief
     }
 
     /// A launch did so many turns, in so many nanoseconds. The first one of a submission has the time of what was before it too, so the
@@ -207,7 +215,7 @@ impl FillPace {
 #[cfg(test)]
 mod tests {
     use super::{
-        AGAIN, AT_ONCE, BATCHES, FIRST, FillPace, HOST_TURNS, LaunchPace, MORE, MOST, MOST_IN_LAUNCH, Pace,
+        AGAIN, AT_ONCE, BATCHES, BRIEF, FIRST, FillPace, HOST_TURNS, LaunchPace, MORE, MOST, MOST_IN_LAUNCH, Pace,
         SECOND_LAUNCH,
     };
 
@@ -260,6 +268,18 @@ mod tests {
         assert_eq!(run(&mut pace, 70, 100, 10), [10, 20, 32, 32]);
         assert_eq!(run(&mut pace, 70, 100, 10), [32, 32, 6]);
         assert_eq!(run(&mut pace, 0, 100, 10), [32]);
+    }
+
+    #[test]
+    fn most_launches_of_few_turns_are_not_timed() {
+        let mut pace = LaunchPace::default();
+        assert!(!pace.is_brief(1), "nothing is known");
+        pace.launch(10, 10 * 1_000);
+        let found: Vec<bool> = (0..9).map(|_| pace.is_brief(100)).collect();
+        assert_eq!(found, [true, true, true, false, true, true, true, false, true]);
+        assert!(!pace.is_brief(1 + (BRIEF / 1_000) as u32));
+        pace.launch(10, 10 * 1_000_000);
+        assert!(!pace.is_brief(100), "turns take longer now");
     }
 
     /// So `cancel` finds a decision soon.

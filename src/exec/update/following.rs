@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use crate::command::{Arg, Command, ControlKind, Grid};
-use crate::exec::build::fuse::{self, LaidChain, LaidLaunch, Place, Transfer};
+use crate::exec::build::fuse::{self, LaidChain, LaidLaunch, Place, Transfer, Turns};
 use crate::exec::build::values::{Objects, Old, Stale, Values, set_arg};
 use crate::exec::finalized::Finalized;
 use crate::exec::tier::{Form, FusedPlan};
@@ -453,7 +453,7 @@ fn change(
         if let Some(slot) = launch.args.get(transfer.memory.len()) {
             give(*slot, New::Bytes(&transfer.number.to_ne_bytes()))?;
         }
-        if laid.turns && changed.memory {
+        if laid.turns == Turns::Condition && changed.memory {
             return Err(unfit("the memory, or the place in it, of a loop whose turns a kernel does"));
         }
         return Ok(laid.depends_on_memory && changed.memory);
@@ -506,7 +506,7 @@ fn change(
             }
         }
     }
-    if laid.turns && changed.memory {
+    if laid.turns == Turns::Condition && changed.memory {
         return Err(unfit("the memory, or the place in it, of a loop whose turns a kernel does"));
     }
     let depends = laid.order != Order::InTurn || laid.depends_on_memory;
@@ -519,7 +519,9 @@ const FEWER: &str = "its range, or its words, to fewer work-items than the work-
 /// Checks that the launches of a chain would be one with the memory and ranges that they have now. Returns the range of the first.
 fn holds(laid: &LaidChain, main: &Tables) -> Result<Option<Grid>, Unfit> {
     let (mut together, mut first) = (Together::default(), None);
-    for LaidLaunch { node, pointers, .. } in &laid.launches {
+    // In turns each launch comes after itself too.
+    let again: &[LaidLaunch] = if laid.turns == Turns::None { &[] } else { &laid.launches };
+    for LaidLaunch { node, pointers, .. } in laid.launches.iter().chain(again) {
         let Command::Kernel { args, grid, .. } = main.ir.command(*node) else {
             let pointers: Vec<Pointer<ViewId>> =
                 Transfer::of(main, *node).iter().flat_map(Transfer::pointers).collect();

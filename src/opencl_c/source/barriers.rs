@@ -36,7 +36,12 @@ const CONTROL: [&str; 10] = ["return", "if", "else", "for", "while", "break", "c
 impl Source {
     /// Returns about how many barriers a compiler sees in a kernel, in the functions that it calls and the macros that it uses.
     pub(crate) fn waits(&self, kernel: &str) -> usize {
-        self.waits.get(kernel).copied().unwrap_or(0)
+        match self.waits.get(kernel) {
+            Some(count) => *count,
+            // In a function that comes behind it.
+            None if self.reaches(kernel, waits) => usize::MAX,
+            None => 0,
+        }
     }
 
     /// Returns where the barriers of a kernel are.

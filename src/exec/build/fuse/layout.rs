@@ -34,14 +34,23 @@ pub(in crate::exec) enum Place {
     Order,
 }
 
+/// Whether a kernel does the turns of the loop whose body its chain is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::exec) enum Turns {
+    None,
+    /// As long as a condition holds.
+    Condition,
+    /// A number of them that is known.
+    Counted,
+}
+
 /// Launches that are one node now.
 pub(in crate::exec) struct LaidChain {
     pub(in crate::exec) node: NodeId,
     /// The arguments of the node.
     pub(in crate::exec) args: Span,
     pub(in crate::exec) order: Order,
-    /// Whether the kernel does the turns of the loop whose body the chain is.
-    pub(in crate::exec) turns: bool,
+    pub(in crate::exec) turns: Turns,
     /// The fewest work-items that a launch may have.
     pub(in crate::exec) least_items: u64,
     /// Whether other memory could divide it: a compiler may take some for constant, or launches touch memory by several types.
@@ -105,7 +114,12 @@ impl Fusing<'_> {
         let depends =
             |pointer: &Pointer<u32>| pointer.is_constant || pointer.element.is_none() || pointer.element != first;
         let depends_on_memory = pointers.any(depends);
-        let (order, turns) = (chain.order, self.turning.contains_key(&chain.flow()));
+        let turns = match self.turning.get(&chain.flow()) {
+            None => Turns::None,
+            Some(Some(_)) => Turns::Condition,
+            Some(None) => Turns::Counted,
+        };
+        let order = chain.order;
         let table = self.table(chain);
         let least_items = self.whole_group(chain).map_or(0, |items| items as u64);
         LaidChain { node: new, args, order, turns, least_items, depends_on_memory, launches, sharers, table }

@@ -16,9 +16,9 @@ use crate::report::fused::WhyNotFused;
 const WORDS: [&str; 4] = ["uint", "int", "unsigned int", "unsigned"];
 
 /// Of loops that count their turns: the most lanes of a body, and the most work-items of all its launches, for which a launch a turn costs more
-/// than lanes would save.
+/// than lanes, or the whole device, would save.
 const MOST_LANES: usize = 4;
-const MOST_OF_LANES: u64 = 512;
+const MOST_LIGHT: u64 = 512;
 
 impl Fusing<'_> {
     /// Leaves launches in bodies of loops as they are whose turns no kernel can do. Returns whether there were some.
@@ -37,7 +37,7 @@ impl Fusing<'_> {
         !left.is_empty()
     }
 
-    /// Returns the bodies of loops with a known number of turns whose turns no kernel can do, or does slower than a launch does a turn.
+    /// Returns the bodies of loops with a known number of turns whose turns stay with the host: no kernel can do them, or a launch a turn is faster.
     pub(super) fn counted_by_host(&self, chains: &Chains) -> Vec<usize> {
         let done = self.done(chains);
         let counted = self.turning.iter().filter(|(_, condition)| condition.is_none());
@@ -66,8 +66,10 @@ impl Fusing<'_> {
         let Some(Location { mem, offset }) = condition else {
             let is_long = chain.launches.len() > self.most_calls(chain);
             let items: u64 = chain.launches.iter().map(|node| self.pieces[node].items).sum();
-            let is_light = chain.lane_ends.len() < MOST_LANES && items <= MOST_OF_LANES;
-            return (chain.lane_ends.is_empty() || is_light) && self.group_for_loops(chain).is_none() && !is_long;
+            let is_light = chain.lane_ends.len() < MOST_LANES && items <= MOST_LIGHT;
+            // Several launches of one lane are one kernel without turns, too.
+            let is_chain = chain.lane_ends.is_empty() && chain.launches.len() > 1;
+            return (is_chain || is_light) && self.group_for_loops(chain).is_none() && !is_long;
         };
         let is_word = |number: u32| match self.types.get(number as usize) {
             Some((None, text)) => WORDS.contains(&text.as_str()),
