@@ -56,7 +56,7 @@ pub enum clg_path {
     CLG_PATH_QUEUES = 4,
 }
 
-/// How a loop runs that a condition ends.
+/// How a loop runs that a condition ends. But for `CLG_LOOPS_AUTO`, no fused kernel does the turns of any loop.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum clg_loops {
@@ -70,7 +70,7 @@ pub enum clg_loops {
 }
 
 /// Whether small launches become one: a kernel that does what they do, one after the other. Memory and results stay the same, to the
-/// last bit; on NVIDIA's driver and rusticl last bits of floating point may differ.
+/// last bit; signs of NaNs may differ, and on NVIDIA's driver and rusticl last bits of floating point.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum clg_fuse {
