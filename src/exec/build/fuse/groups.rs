@@ -91,7 +91,8 @@ impl Fusing<'_> {
                 of.in_groups = self.promised.get(&of.range).is_some_and(Promised::go_in_parts);
                 of.is_better |= of.in_groups && piece.items > MOST_PARTS_IN_TURN * u64::from(part);
             }
-            // A kernel does the turns of a loop only where the launches of its body go in turn. With a condition that is worth it.
+            // A kernel does the turns of a loop only where the launches of its body go in turn. With a condition that saves more than anything
+            // else; without one the host counts, if the launches are better on their own.
             let has_condition = || self.turning.get(&self.flows.of(*node)).is_some_and(Option::is_some);
             of.is_better &= !(piece.turns && has_condition());
         }
