@@ -89,8 +89,12 @@ pub fn variants(
         ("unfused", Path::Auto, None, Fuse::Off),
         ("fused", Path::Auto, None, Fuse::Now),
         ("auto", Path::Auto, None, Fuse::Auto),
+        ("counted_unfused", Path::Auto, None, Fuse::Off),
+        ("counted_by_host", Path::Auto, Some(Loops::HostDecided), Fuse::Now),
+        ("counted_fused", Path::Auto, None, Fuse::Now),
     ];
     for (variant, path, loops, fuse) in ways {
+        let is_counted = variant.starts_with("counted");
         let body = Graph::new(queue)?;
         for at in 0..width {
             // SAFETY: each work-item touches its own value, and the first one the number of turns.
@@ -102,9 +106,14 @@ pub fn variants(
         let body = body.finalize(Finalize::new().path(path))?;
         let graph = Graph::new(queue)?;
         graph.write(&left, [turns]).add()?;
-        graph.repeat_while(&left, &body).add()?;
+        match is_counted {
+            true => graph.repeat(turns.into(), &body).add()?,
+            false => graph.repeat_while(&left, &body).add()?,
+        };
         // Without an option CLGRAPH_LOOPS counts.
         let options = Finalize::new().path(path).fuse(fuse).fuse_after(Duration::ZERO);
+        // Then a loop that counts its turns is not unrolled.
+        let options = if is_counted { options.updatable() } else { options };
         let executable = graph.finalize(loops.map_or(options.clone(), |loops| options.loops(loops)))?;
         settle_fused(&executable, queue)?;
         variants.push(whole(variant, move || Ok(executable.submit(queue)?.wait()?)));
