@@ -257,7 +257,7 @@ fn a_kernel_does_the_turns_of_a_loop_that_counts_them() {
     assert_eq!(turns.content()[0][0], 0_u32.wrapping_sub(run.turns(&node).unwrap() as u32));
 }
 
-/// Z9: where a launch does a turn faster than a kernel that does many, the host counts. Its launches are fused all the same.
+/// Rule Z9: where a launch does a turn faster than a kernel that does many, the host counts. Its launches are fused all the same.
 #[test]
 fn a_loop_that_counts_stays_with_the_host_where_that_is_faster() {
     const MANY: usize = 30_000;
