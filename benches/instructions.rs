@@ -208,20 +208,27 @@ fn main() -> Result<(), Failure> {
     turns(&setting, 100)
 }
 
-/// Once it is known that an executable is not to be fused, it costs what one costs that was never to be. Kernels that are built with the
-/// option below never are.
+/// Once it is known that an executable is not to be fused, or that fusing makes it no faster, it costs what one costs that was never to be
+/// fused. Kernels that are built with the option below never are.
 fn ended(setting: &Setting) -> Result<(), Failure> {
+    let ten = |nothing: &Kernel| -> clgraph::Result<Graph> {
+        let graph = Graph::new(&setting.queue)?;
+        for _ in 0..10 {
+            // SAFETY: it does nothing.
+            unsafe { graph.kernel(nothing).range(1).after_all_leaves().add()? };
+        }
+        Ok(graph)
+    };
     let program = ProgramBuilder::new(&setting.queue).options("-cl-fast-relaxed-math").source(SOURCE)?;
-    let (nothing, graph) = (program.kernel("nothing")?, Graph::new(&setting.queue)?);
-    for _ in 0..10 {
-        // SAFETY: it does nothing.
-        unsafe { graph.kernel(&nothing).range(1).after_all_leaves().add()? };
-    }
-    let both = [
-        ("never to be fused", Fuse::Off, FusingState::Off),
-        ("not fused in the end", Fuse::Auto, FusingState::Nothing),
+    let (unfit, fit) = (ten(&program.kernel("nothing")?)?, ten(&setting.nothing)?);
+    let all = [
+        ("never to be fused", &unfit, Fuse::Off, FusingState::Off),
+        ("not fused in the end", &unfit, Fuse::Auto, FusingState::Nothing),
+        ("not faster when fused", &fit, Fuse::Auto, FusingState::NotFaster),
     ];
-    for (name, fuse, ends) in both {
+    let slows_fused = slows_fused()?;
+    for (name, graph, fuse, ends) in all {
+        slows_fused(ends == FusingState::NotFaster);
         // The autotuner may find another way, which costs something else.
         let mut finalized = (0..100).map(|_| {
             let executable = graph.finalize(Finalize::new().path(Path::Auto).fuse(fuse).fuse_after(Duration::ZERO))?;
@@ -239,7 +246,16 @@ fn ended(setting: &Setting) -> Result<(), Failure> {
         let run = counted(&format!("submit, 10 nodes, {name}"), || executable.submit(&setting.queue))?;
         run.wait()?;
     }
+    slows_fused(false);
     Ok(())
+}
+
+/// Returns what makes launches of fused kernels slow: the layer of `tests/layer`, which `./ci/instructions` names to the loader.
+fn slows_fused() -> Result<extern "C" fn(bool), Failure> {
+    let layer = std::env::var("OPENCL_LAYERS").map_err(|_| "OPENCL_LAYERS is to name the layer of tests/layer")?;
+    let library = Box::leak(Box::new(dlopen2::raw::Library::open(layer)?));
+    // SAFETY: the layer's signature of this name, and it is never closed.
+    Ok(unsafe { library.symbol("layer_slows_fused")? })
 }
 
 type Launch = unsafe extern "system" fn(

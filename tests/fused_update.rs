@@ -518,7 +518,11 @@ fn each_way_of_updating_reaches_fused_launches() {
     let first = executable.report();
     assert_eq!((first.fusing, count(&first), first.not_fused.len()), (FusingState::Taken, 8, 0), "{first}");
     assert!(first.commands < 8, "{first}");
-    assert!(first.to_string().contains("fusing     used\nfused      8 commands by one work-"), "{first}");
+    let took = format!("; the last build took {:.1} ms", first.fuse_build.unwrap().as_secs_f64() * 1e3);
+    assert!(
+        first.to_string().contains(&format!("fusing     used{took}\nfused      8 commands by one work-")),
+        "{first}"
+    );
     chain.run(&executable);
     let is_fused = |executable: &Executable| {
         let now = executable.report();
@@ -660,7 +664,10 @@ fn what_launches_share_goes_apart_once() {
     executable.update(&node).unwrap();
     let report = executable.report();
     assert_eq!(report.fusing, FusingState::Outdated, "{report}");
-    assert!(report.to_string().contains("fusing     not now: an update does not fit it\n"), "{report}");
+    assert!(
+        report.to_string().contains("fusing     not now: an update does not fit it; the last build took "),
+        "{report}"
+    );
     is_lost(&chain, &executable, 4, "a value that other launches of its fused kernel share");
 }
 

@@ -80,6 +80,7 @@ fn taken_or_not(executable: &Executable, found: FusingState) {
         }
         other => panic!("{other}: {report}"),
     }
+    assert!(report.fuse_build.is_some(), "{report}");
     assert!(report.to_string().contains(&format!("fusing     {found}: a submission takes ")), "{report}");
 }
 
@@ -97,7 +98,7 @@ fn each_form_gives_the_same_memory_and_results() {
     for _ in 0..20 {
         later.submit(&bench.queue).unwrap().wait().unwrap();
     }
-    assert_eq!(later.report().fusing, FusingState::Waiting);
+    assert_eq!((later.report().fusing, later.report().fuse_build), (FusingState::Waiting, None));
     let executable = graph.finalize(auto().result_slots(3)).unwrap();
     let (mut number, mut held) = (0_u32, Vec::new());
     let found = until_settled(&executable, || {

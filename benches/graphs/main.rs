@@ -3,7 +3,8 @@
 //! - `main.rs`: the arguments, and what runs on which device.
 //! - `scenarios.rs`: what is measured, and the variants of each scenario. More scenarios: `updates.rs` and `mutate.rs`
 //!   (updates), `packing.rs` (memory that graphs own), `globals.rs` (device globals), `host_tasks.rs` (host tasks),
-//!   `profiles.rs` (times of nodes), `control.rs` and `roads.rs` (loops in a graph), `fused.rs` (small kernels in one launch), `loads.rs` (kernels with real work).
+//!   `profiles.rs` (times of nodes), `control.rs` and `roads.rs` (loops in a graph), `fused.rs` (small kernels in one launch),
+//!   `settling.rs` (what it costs to find out whether that pays), `loads.rs` (kernels with real work).
 //! - `raw.rs`: the variants that are written by hand; `cuda.rs`: the same kernels as CUDA Graphs.
 //! - `rounds.rs`: how it is measured. Variants are interleaved round by round, the first round does not count, and the
 //!   results are medians, and medians of per-round ratios. One variant is measured twice, which shows the noise.
@@ -32,6 +33,7 @@ mod roads;
 mod rounds;
 mod rows;
 mod scenarios;
+mod settling;
 mod submissions;
 mod tables;
 mod updates;

@@ -24,6 +24,7 @@ use crate::raw::{self, CommandBuffer, Kernels};
 use crate::results::Results;
 use crate::roads::Roads;
 use crate::rounds::{Effort, Times, Variant, interleave, timed};
+use crate::settling;
 use crate::submissions::{PATHS, is_trying, submission};
 use crate::updates::Chain;
 
@@ -72,6 +73,9 @@ pub enum Scenario {
     /// Chains of small kernels with buffers and numbers of their own: by a loop by hand, by a fused kernel by hand, and as a
     /// graph, fused and not
     Fused,
+    /// From the first submission of a chain until it is known whether fusing pays: all submissions (`loop`), the build in
+    /// the background, and what the trial took
+    Settling,
     /// A copy, and so many times the sine of 65 536 numbers from buffer to buffer
     Sine,
     /// A hundred kernels of 100 us one after another
@@ -240,6 +244,12 @@ impl Scenario {
             Self::Fused => {
                 for body in fused::BODIES {
                     chains(&setting.queue, body, (driver, effort), results)?;
+                }
+            }
+            Self::Settling => {
+                for (name, items, turns) in settling::CHAINS {
+                    let n = settling::LAUNCHES;
+                    results.add(driver, name, n, settling::measured(&setting.queue, items, turns, effort)?);
                 }
             }
             Self::HostTasks => {

@@ -76,6 +76,7 @@ impl Executable {
                 Tier::Waiting(of) | Tier::Building(of) => report.not_fused.extend_from_slice(&of.lost),
                 Tier::Off | Tier::Ready { stays: true, .. } => {}
             }
+            report.fuse_build = exec_state.fuse_build.or(self.0.fixed.report.fuse_build);
             // The form that runs is the one that has measured.
             let (values, plan) = match &exec_state.tier {
                 Tier::Ready { form, .. } if is_fused => (&form.values, &form.plan.fixed.plan),

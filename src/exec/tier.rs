@@ -18,6 +18,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::cl::objects::program_builder::longest_build;
 use crate::exec::build::fuse::{LaidChain, Layout};
@@ -164,8 +165,8 @@ impl Builds {
 }
 
 /// Notes how long a build took.
-pub(in crate::exec) fn build_took(nanos: u128) {
-    BUILDS.took(u64::try_from(nanos).unwrap_or(u64::MAX));
+pub(in crate::exec) fn build_took(took: Duration) {
+    BUILDS.took(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
 }
 
 impl Tier {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::caps::{Caps, MutableCaps};
 use crate::cl::memory::program_globals::GlobalBinding;
@@ -67,6 +68,9 @@ pub struct Report {
     pub not_fused: Vec<NotFusedReport>,
     /// What has become of the fused form, with [`Fuse::Auto`](crate::Fuse::Auto).
     pub fusing: FusingState,
+    /// How long the last build of fused kernels took, with looking for what fits together; None if there was none. With
+    /// [`Fuse::Auto`](crate::Fuse::Auto) it was on a thread in the background, beside submissions.
+    pub fuse_build: Option<Duration>,
     /// How submissions are enqueued, and what the autotuner has found.
     pub tuning: TuningReport,
     /// The paths that submissions never take, although they were asked for or might be faster.
@@ -312,6 +316,7 @@ impl Report {
             fused: Vec::new(),
             not_fused: Vec::new(),
             fusing: FusingState::Off,
+            fuse_build: None,
             tuning: TuningReport::default(),
             excluded: plan.excluded.iter().map(|(path, why)| ExcludedPath { path: *path, why: *why }).collect(),
             updates: plan.updatable.then(|| UpdateReport::new(device, plan)),
@@ -428,14 +433,15 @@ impl fmt::Display for Report {
         }
         if self.fusing != FusingState::Off {
             let is_timed = matches!(self.fusing, FusingState::Taken | FusingState::NotFaster);
-            match self.tuning.fused_and_unfused().filter(|_| is_timed) {
-                Some(times) => {
-                    let [fused, unfused] = times.map(|nanos| nanos as f64 / 1e3);
-                    let fusing = self.fusing;
-                    writeln!(f, "fusing     {fusing}: a submission takes {fused:.1} us, and without {unfused:.1} us")?;
-                }
-                None => writeln!(f, "fusing     {}", self.fusing)?,
+            write!(f, "fusing     {}", self.fusing)?;
+            if let Some(times) = self.tuning.fused_and_unfused().filter(|_| is_timed) {
+                let [fused, unfused] = times.map(|nanos| nanos as f64 / 1e3);
+                write!(f, ": a submission takes {fused:.1} us, and without {unfused:.1} us")?;
             }
+            if let Some(took) = self.fuse_build {
+                write!(f, "; the last build took {:.1} ms", took.as_secs_f64() * 1e3)?;
+            }
+            writeln!(f)?;
         }
         for of in self.fused.iter().take(SHOWN) {
             write!(f, "fused      {of}")?;

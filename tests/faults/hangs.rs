@@ -1,4 +1,4 @@
-//! What drivers refuse of fused kernels: how errors name them, a compiler that fails, or never returns, while a fused kernel is built in the background, and how often one is asked.
+//! What drivers refuse of fused kernels: how errors name them, a compiler that fails, or never returns, while a fused kernel is built in the background, how often one is asked, and fused kernels that are slow.
 
 use std::time::{Duration, Instant};
 
@@ -122,6 +122,29 @@ fn fail(layer: &Layer, queue: &Queue, add: &Kernel) {
     }
 }
 
+/// A form that is slower is given up: then submissions call what those of a graph call that was never to be fused.
+fn lose(layer: &Layer, queue: &Queue, add: &Kernel) {
+    const LAUNCHES: usize = 7;
+    let mut chain = Chain::new(queue, add, LAUNCHES);
+    layer.slow_fused(true);
+    let begun = Instant::now();
+    while matches!(chain.executable.report().fusing, FusingState::Waiting | FusingState::Building | FusingState::Trying)
+    {
+        chain.run(3);
+        assert!(begun.elapsed() < PATIENCE, "{}", chain.executable.report());
+    }
+    layer.slow_fused(false);
+    let report = chain.executable.report();
+    assert_eq!((report.fusing, report.fused.len()), (FusingState::NotFaster, 0), "{report}");
+    assert!(report.to_string().contains("fusing     not faster when timed: a submission takes "), "{report}");
+    layer.reset();
+    (0..20).for_each(|round| chain.run(round));
+    let launches = layer.calls(c"clEnqueueNDRangeKernel") as usize;
+    // Or all of them are in command buffers.
+    assert!(launches == 20 * LAUNCHES || launches == 0, "{launches}: {report}");
+    assert_eq!(layer.calls(c"clBuildProgram"), 0);
+}
+
 /// Runs until a build hangs, and goes on. Ends the process.
 pub fn run(layer: &Layer) -> ! {
     let queue = uses::setup().unwrap();
@@ -131,6 +154,7 @@ pub fn run(layer: &Layer) -> ! {
     share(layer, &queue, &add);
     name(layer, &queue, &add);
     fail(layer, &queue, &add);
+    lose(layer, &queue, &add);
     let [mut one, mut other] = [(); 2].map(|()| Chain::new(&queue, &add, 6));
     layer.hang(c"clBuildProgram");
     let mut rounds = 0;

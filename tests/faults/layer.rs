@@ -15,6 +15,7 @@ pub struct Layer {
     fail: extern "C" fn(*const c_char, u32, i32),
     has_failed: extern "C" fn() -> bool,
     hangs: extern "C" fn() -> bool,
+    slows_fused: extern "C" fn(bool),
     live: extern "C" fn(usize) -> i64,
     kind: extern "C" fn(usize) -> *const c_char,
     _library: Library,
@@ -32,6 +33,7 @@ impl Layer {
                 fail: library.symbol("layer_fail").unwrap(),
                 has_failed: library.symbol("layer_has_failed").unwrap(),
                 hangs: library.symbol("layer_hangs").unwrap(),
+                slows_fused: library.symbol("layer_slows_fused").unwrap(),
                 live: library.symbol("layer_live").unwrap(),
                 kind: library.symbol("layer_kind").unwrap(),
                 _library: library,
@@ -67,6 +69,11 @@ impl Layer {
     /// Returns whether a call hangs.
     pub fn hangs(&self) -> bool {
         (self.hangs)()
+    }
+
+    /// From now on launches of fused kernels take long, or do not.
+    pub fn slow_fused(&self, slows: bool) {
+        (self.slows_fused)(slows);
     }
 
     /// Returns whether the call that was to fail has failed.

@@ -12,6 +12,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
 
 /// More functions than any loader's table has.
 const MOST: usize = 512;
@@ -80,6 +81,31 @@ fn enter(function: usize) -> Option<i32> {
 /// In place of a status: the call does not return.
 const NEVER: i32 = i32::MAX;
 static HANGS: AtomicBool = AtomicBool::new(false);
+
+/// Whether launches of fused kernels take long.
+static SLOWS: AtomicBool = AtomicBool::new(false);
+/// How long: no chain that the tests fuse takes so long.
+const SLOW: Duration = Duration::from_millis(2);
+/// How the names of fused kernels begin.
+const FUSED: &[u8] = b"clgraph_fused_";
+const CL_KERNEL_FUNCTION_NAME: usize = 0x1190;
+
+/// Holds up the launch of a fused kernel, if the tests ask for that.
+fn hold_up(kernel: usize) {
+    type Function = unsafe extern "C" fn(usize, usize, usize, usize, usize) -> usize;
+    if !SLOWS.load(SeqCst) {
+        return;
+    }
+    let mut name = [0_u8; 256];
+    // SAFETY: the driver's function of that place in the table, and room for as many bytes as it is told.
+    let status = unsafe {
+        let function = std::mem::transmute::<usize, Function>(TARGET[KERNEL_INFO].load(SeqCst));
+        function(kernel, CL_KERNEL_FUNCTION_NAME, name.len(), name.as_mut_ptr().expose_provenance(), 0)
+    };
+    if status as i32 == 0 && name.starts_with(FUSED) {
+        std::thread::sleep(SLOW);
+    }
+}
 
 fn count(kind: Kind, by: i64) {
     LIVE[kind as usize].fetch_add(by, SeqCst);
@@ -169,6 +195,10 @@ macro_rules! wrappers {
                     type Function = unsafe extern "C" fn($($e_arg: wrappers!(@word $e_arg),)* usize) -> usize;
                     if let Some(error) = enter($e_at) {
                         return error as usize;
+                    }
+                    if $e_at == LAUNCH {
+                        // The second is the kernel.
+                        hold_up([$($e_arg),*][1]);
                     }
                     // SAFETY: as above.
                     let status = unsafe {
@@ -496,6 +526,12 @@ unsafe fn device_says(name: u32, place: usize) {
     }
 }
 
+/// The place of `clGetKernelInfo` in the table.
+const KERNEL_INFO: usize = 39;
+
+/// The place of `clEnqueueNDRangeKernel` in the table.
+const LAUNCH: usize = 59;
+
 /// The place of `clEnqueueSVMMap` in the table.
 const SVM_MAP: usize = 131;
 
@@ -646,6 +682,12 @@ pub extern "C" fn layer_fail(name: *const c_char, skip: u32, status: i32) {
         STATUS.store(status, SeqCst);
         ARMED.store(at as i32, SeqCst);
     }
+}
+
+/// For the tests: from now on launches of fused kernels take long, or do not.
+#[unsafe(no_mangle)]
+pub extern "C" fn layer_slows_fused(slows: bool) {
+    SLOWS.store(slows, SeqCst);
 }
 
 /// For the tests: returns whether a call hangs.

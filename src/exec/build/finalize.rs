@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 
@@ -149,7 +150,7 @@ impl Graph {
         let before = placed.as_ref().map_or(&flat, |(placed, _)| placed).clone();
         let is_replayed = matches!(path, Path::Auto | Path::Replay | Path::Gated);
         // A profile says where in a sub-graph a node is, fused or not.
-        let (origins, mut first_of) = (flat.origins.clone(), Vec::new());
+        let (origins, mut first_of, mut fuse_build) = (flat.origins.clone(), Vec::new(), None);
         let (now_fused, fused) = if fuses_now {
             let how = How {
                 device: self.device(),
@@ -159,10 +160,13 @@ impl Graph {
                 loops: if options.profiling { Loops::HostDecided } else { asked_loops },
                 kept: kept.as_ref(),
             };
+            let begun = Instant::now();
             let fused = fuse::fuse(before, how);
             let FusedGraph { flat, reports, launches, made, .. } = fused;
             first_of = fused.first_of;
-            match fused_tier::warm_up(self.context(), self.device(), &launches) {
+            let runs = fused_tier::warm_up(self.context(), self.device(), &launches);
+            fuse_build = Some(begun.elapsed());
+            match runs {
                 Ok(()) => {
                     kept.iter().for_each(|kept| kept.keep(&made));
                     (flat, reports)
@@ -225,7 +229,7 @@ impl Graph {
         };
         let ExecutableParts { plan, values, recorded, host_decided } = home.prepare(&flat, asked, asked_loops)?;
         let mut report = Report::new(self.device(), &graph, &flat, &plan);
-        (report.fused, report.not_fused) = (fused.fused, fused.not_fused);
+        (report.fused, report.not_fused, report.fuse_build) = (fused.fused, fused.not_fused, fuse_build);
         if asked_fuse == Fuse::Now && options.updatable && is_replayed && plan.only_recorded {
             report.not_fused = fuse::none(&flat, &WhyNotFused::Updatable);
         }

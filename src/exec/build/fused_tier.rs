@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::cl::commands::enqueue::{self, To, Waits};
 use crate::cl::completion::background;
@@ -55,9 +55,10 @@ pub(in crate::exec) fn start(executable: &Weak<Inner>, way: &Way) {
             log_later!(Error, "clgraph (please report this) panicked: {text}; an executable is not fused");
             Err((FusingState::Refused, Vec::new()))
         });
-        tier::build_took(begun.elapsed().as_nanos());
+        let took = begun.elapsed();
+        tier::build_took(took);
         if let Some(inner) = of.upgrade() {
-            give(&inner, built);
+            give(&inner, built, took);
         }
     });
     if !runs {
@@ -71,14 +72,15 @@ pub(in crate::exec) fn start(executable: &Weak<Inner>, way: &Way) {
 pub(in crate::exec) fn now(inner: &Inner, way: &Way) {
     let begun = Instant::now();
     let built = Parts::of(inner, way.clone()).build();
-    tier::build_took(begun.elapsed().as_nanos());
-    give(inner, built);
+    let took = begun.elapsed();
+    tier::build_took(took);
+    give(inner, built, took);
 }
 
 /// How often updates are looked for without holding up the executable.
 const LOOKS: usize = 4;
 
-fn give(inner: &Inner, mut built: Built) {
+fn give(inner: &Inner, mut built: Built, took: Duration) {
     let (mut unfit, mut old) = (None, Vec::new());
     // Updates may have come while it was built. All values are compared, so this is done without the lock, as long as it can be.
     if let Ok((form, base)) = &mut built
@@ -95,6 +97,7 @@ fn give(inner: &Inner, mut built: Built) {
     }
     drop(old);
     let mut exec_state = inner.lock_state();
+    exec_state.fuse_build = Some(took);
     exec_state.has_fused_form(&inner.fixed, built, unfit);
     let leftovers = exec_state.leftovers();
     drop(exec_state);

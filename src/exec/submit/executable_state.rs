@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::cl::commands::enqueue::{self, Waits};
 use crate::cl::commands::hold::{HeldQueue, Hold, hold};
@@ -63,6 +64,8 @@ pub(in crate::exec) struct ExecutableState {
     /// The cache for what the autotuner finds, if there is one.
     tuning_cache: Option<Arc<TuningCache>>,
     pub(in crate::exec) tier: Tier,
+    /// How long the last build of its fused form took.
+    pub(in crate::exec) fuse_build: Option<Duration>,
     /// By result.
     rings: Vec<Ring>,
     /// The input of submissions in flight, oldest first. (Their result slots are in the rings.)
@@ -123,6 +126,7 @@ impl ExecutableState {
             autotuner: Autotuner::new(&plan.strategies),
             tuning_cache,
             tier: Tier::Off,
+            fuse_build: None,
             rings,
             in_flight: VecDeque::new(),
             leftovers: Leftovers::default(),
