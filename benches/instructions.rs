@@ -1,11 +1,11 @@
 //! The instructions that clgraph itself executes, for `./ci/instructions` to count. It prints a name before each piece
-//! of work that it does within [`counted`].
+//! of work that it does within [`counted`]. With `OPENCL_LAYERS` it does only what needs the layer of `tests/layer`.
 
 use std::error::Error;
 use std::ffi::c_void;
 use std::hint::black_box;
 use std::ptr::{null, null_mut};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clgraph::opencl3::types::{cl_command_queue, cl_event, cl_kernel};
 use clgraph::{
@@ -118,6 +118,9 @@ impl Setting {
 
 fn main() -> Result<(), Failure> {
     let setting = Setting::new()?;
+    if let Ok(layer) = std::env::var("OPENCL_LAYERS") {
+        return not_faster(&setting, &layer);
+    }
     let replay = || Finalize::new().path(Path::Replay);
     for len in [1_000, 10_000] {
         let graph = counted(&format!("build, {len} nodes"), || setting.chains(len, 1))?;
@@ -208,55 +211,66 @@ fn main() -> Result<(), Failure> {
     turns(&setting, 100)
 }
 
-/// Once it is known that an executable is not to be fused, or that fusing makes it no faster, it costs what one costs that was never to be
-/// fused. Kernels that are built with the option below never are.
+/// Once it is known that an executable is not to be fused, it costs what one costs that was never to be. Kernels that are built with the
+/// option below never are.
 fn ended(setting: &Setting) -> Result<(), Failure> {
-    let ten = |nothing: &Kernel| -> clgraph::Result<Graph> {
-        let graph = Graph::new(&setting.queue)?;
-        for _ in 0..10 {
-            // SAFETY: it does nothing.
-            unsafe { graph.kernel(nothing).range(1).after_all_leaves().add()? };
-        }
-        Ok(graph)
-    };
     let program = ProgramBuilder::new(&setting.queue).options("-cl-fast-relaxed-math").source(SOURCE)?;
-    let (unfit, fit) = (ten(&program.kernel("nothing")?)?, ten(&setting.nothing)?);
-    let all = [
-        ("never to be fused", &unfit, Fuse::Off, FusingState::Off),
-        ("not fused in the end", &unfit, Fuse::Auto, FusingState::Nothing),
-        ("not faster when fused", &fit, Fuse::Auto, FusingState::NotFaster),
-    ];
-    let slows_fused = slows_fused()?;
-    for (name, graph, fuse, ends) in all {
-        slows_fused(ends == FusingState::NotFaster);
-        // The autotuner may find another way, which costs something else.
-        let mut finalized = (0..100).map(|_| {
-            let executable = graph.finalize(Finalize::new().path(Path::Auto).fuse(fuse).fuse_after(Duration::ZERO))?;
-            let is_settled = |report: Report| report.fusing == ends && report.tuning.state != TuningState::Trying;
-            while !is_settled(executable.report()) {
-                executable.submit(&setting.queue)?.wait()?;
-            }
-            Ok(executable)
-        });
-        let is_plain = |executable: &clgraph::Result<Executable>| {
-            let taken = |executable: &Executable| executable.report().tuning.strategies.into_iter().find(|of| of.taken);
-            executable.as_ref().map_or(true, |of| taken(of).is_some_and(|of| of.path == Path::Replay))
-        };
-        let executable = finalized.find(is_plain).ok_or("the autotuner always finds another way than replay")??;
-        let run = counted(&format!("submit, 10 nodes, {name}"), || executable.submit(&setting.queue))?;
-        run.wait()?;
-    }
-    slows_fused(false);
-    Ok(())
+    let graph = ten(setting, &program.kernel("nothing")?)?;
+    submit_settled(setting, "never to be fused", &graph, Fuse::Off, FusingState::Off)?;
+    submit_settled(setting, "not fused in the end", &graph, Fuse::Auto, FusingState::Nothing)
 }
 
-/// Returns what makes launches of fused kernels slow: the layer of `tests/layer`, which `./ci/instructions` names to the loader.
-fn slows_fused() -> Result<extern "C" fn(bool), Failure> {
-    let layer = std::env::var("OPENCL_LAYERS").map_err(|_| "OPENCL_LAYERS is to name the layer of tests/layer")?;
-    let library = Box::leak(Box::new(dlopen2::raw::Library::open(layer)?));
-    // SAFETY: the layer's signature of this name, and it is never closed.
-    Ok(unsafe { library.symbol("layer_slows_fused")? })
+/// The same if fusing makes it no faster. `layer` is that of `tests/layer`, and is between the loader and the driver: it makes fused kernels slow.
+fn not_faster(setting: &Setting, layer: &str) -> Result<(), Failure> {
+    let library = dlopen2::raw::Library::open(layer)?;
+    // SAFETY: the layer's signature of this name.
+    let slows_fused: extern "C" fn(bool) = unsafe { library.symbol("layer_slows_fused")? };
+    slows_fused(true);
+    submit_settled(
+        setting,
+        "not faster when fused",
+        &ten(setting, &setting.nothing)?,
+        Fuse::Auto,
+        FusingState::NotFaster,
+    )
 }
+
+fn ten(setting: &Setting, nothing: &Kernel) -> clgraph::Result<Graph> {
+    let graph = Graph::new(&setting.queue)?;
+    for _ in 0..10 {
+        // SAFETY: it does nothing.
+        unsafe { graph.kernel(nothing).range(1).after_all_leaves().add()? };
+    }
+    Ok(graph)
+}
+
+/// Counts a submission of what has settled, which it does for each executable of the graph in the same way.
+fn submit_settled(setting: &Setting, name: &str, graph: &Graph, fuse: Fuse, ends: FusingState) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let is_settled = |report: &Report| report.fusing == ends && report.tuning.state != TuningState::Trying;
+    // The autotuner may find another way, which costs something else.
+    let executable = loop {
+        let executable = graph.finalize(Finalize::new().path(Path::Auto).fuse(fuse).fuse_after(Duration::ZERO))?;
+        let report = loop {
+            let report = executable.report();
+            if is_settled(&report) {
+                break report;
+            }
+            if begun.elapsed() > PATIENCE {
+                return Err(format!("{name}: it does not come to that: {report}").into());
+            }
+            executable.submit(&setting.queue)?.wait()?;
+        };
+        if report.tuning.strategies.iter().any(|of| of.taken && of.path == Path::Replay) {
+            break executable;
+        }
+    };
+    let run = counted(&format!("submit, 10 nodes, {name}"), || executable.submit(&setting.queue))?;
+    Ok(run.wait()?)
+}
+
+/// How long it may take until it is known whether an executable is to be fused: valgrind is slow.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 type Launch = unsafe extern "system" fn(
     cl_command_queue,

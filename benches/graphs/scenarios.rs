@@ -247,9 +247,8 @@ impl Scenario {
                 }
             }
             Self::Settling => {
-                for (name, items, turns) in settling::CHAINS {
-                    let n = settling::LAUNCHES;
-                    results.add(driver, name, n, settling::measured(&setting.queue, items, turns, effort)?);
+                for (name, rows) in settling::measured(&setting.queue, effort)? {
+                    results.add(driver, name, settling::LAUNCHES, rows);
                 }
             }
             Self::HostTasks => {

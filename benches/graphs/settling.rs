@@ -1,5 +1,6 @@
 //! What it costs to find out whether fusing pays: rule Z2.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clgraph::{Buffer, Finalize, Fuse, FusingState, Graph, Program, Queue};
@@ -13,31 +14,36 @@ const WARM: usize = 4;
 /// An executable that has not settled after so much time never does.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Chains of kernels. Each has work-items that turn as often as memory says: nobody knows before it runs whether one core, which does all of
-/// them one after another, takes longer than the launches that it saves.
-pub const CHAINS: [(&str, usize, u32); 2] =
-    [("until a chain is fused", 64, 1), ("until a chain is known to stay unfused", 4096, 5_000)];
+/// Chains of kernels: their work-items, and how often each work-item turns, which memory says. So nobody knows before it runs whether one core, which
+/// does all work-items of all launches, takes longer than the launches that it saves.
+const CHAINS: [(usize, u32); 2] = [(64, 1), (1024, 5_000)];
 
-/// Measures so many programs, each of which nobody has built before. `loop` is the time of all submissions until it is known whether
-/// fusing pays; `build` is that of the thread in the background, and `trial` is by how much submissions took longer, after the build, than those before it.
-pub fn measured(queue: &Queue, items: usize, turns: u32, effort: Effort) -> Result<Vec<Measured>, Failure> {
-    let (mut all, mut builds, mut trials) = (Vec::new(), Vec::new(), Vec::new());
+/// Measures some programs, each of which nobody has built before. Returns the rows by their names: how it ended. `loop` is the time of all
+/// submissions until it was known whether fusing pays; `build` is that of the thread in the background, and `trial` is by how much submissions took
+/// longer, after the build, than those before it; `both` is the sum.
+pub fn measured(queue: &Queue, effort: Effort) -> Result<BTreeMap<&'static str, Vec<Measured>>, Failure> {
     // To see that it works nothing has to pay.
-    let (programs, turns, options) = match effort {
-        Effort::Quick => (1, turns.min(10), Finalize::new().fuse_after(Duration::ZERO)),
-        Effort::Few | Effort::Full => (3, turns, Finalize::new()),
-    };
-    for _ in 0..programs {
-        let spent = until_known(queue, items, turns, options.clone().fuse(Fuse::Auto))?;
-        let total = |total| Times { total, ..Times::default() };
-        all.push(total(spent.all));
-        builds.push(total(spent.build));
-        trials.push(total(spent.trial));
+    let is_quick = effort == Effort::Quick;
+    let options = if is_quick { Finalize::new().fuse_after(Duration::ZERO) } else { Finalize::new() };
+    let mut all = BTreeMap::<_, [Vec<Times>; 4]>::new();
+    for (items, turns) in CHAINS {
+        for _ in 0..if is_quick { 1 } else { 3 } {
+            let turns = if is_quick { 1 } else { turns };
+            let spent = until_known(queue, items, turns, options.clone().fuse(Fuse::Auto))?;
+            let times = [spent.all, spent.build, spent.trial, spent.build + spent.trial];
+            let rounds = all.entry(spent.ends).or_default().iter_mut();
+            rounds.zip(times).for_each(|(rounds, total)| rounds.push(Times { total, ..Times::default() }));
+        }
     }
-    Ok(vec![Measured::new("loop", all), Measured::new("build", builds), Measured::new("trial", trials)])
+    let names = ["loop", "build", "trial", "both"];
+    let rows =
+        |rounds: [Vec<Times>; 4]| names.into_iter().zip(rounds).map(|(name, rounds)| Measured::new(name, rounds));
+    Ok(all.into_iter().map(|(ends, rounds)| (ends, rows(rounds).collect())).collect())
 }
 
 struct Spent {
+    /// How it ended.
+    ends: &'static str,
     all: Duration,
     build: Duration,
     trial: Duration,
@@ -63,13 +69,15 @@ fn until_known(queue: &Queue, items: usize, turns: u32, options: Finalize) -> Re
     }
     let executable = graph.finalize(options)?;
     let (mut all, mut before, mut after) = (Duration::ZERO, Vec::new(), Vec::new());
-    let report = loop {
+    let (report, ends) = loop {
         let report = executable.report();
         let times = match report.fusing {
             FusingState::Waiting => Some(&mut before),
             FusingState::Building => None,
             FusingState::Trying => Some(&mut after),
-            _ => break report,
+            FusingState::Taken => break (report, "until a chain is fused"),
+            FusingState::NotFaster => break (report, "until a chain is known to stay unfused"),
+            _ => return Err(format!("nothing was tried: {report}").into()),
         };
         let ((), took) = timed(|| Ok(executable.submit(queue)?.wait()?))?;
         all += took;
@@ -83,5 +91,5 @@ fn until_known(queue: &Queue, items: usize, turns: u32, options: Finalize) -> Re
     before.sort_unstable();
     let usual = before.get(before.len() / 2).copied().unwrap_or_default();
     let trial = after.iter().sum::<Duration>().saturating_sub(usual * after.len() as u32);
-    Ok(Spent { all, build: report.fuse_build.unwrap_or_default(), trial })
+    Ok(Spent { ends, all, build: report.fuse_build.unwrap_or_default(), trial })
 }

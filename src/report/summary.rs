@@ -68,8 +68,8 @@ pub struct Report {
     pub not_fused: Vec<NotFusedReport>,
     /// What has become of the fused form, with [`Fuse::Auto`](crate::Fuse::Auto).
     pub fusing: FusingState,
-    /// How long the last build of fused kernels took, with looking for what fits together; None if there was none. With
-    /// [`Fuse::Auto`](crate::Fuse::Auto) it was on a thread in the background, beside submissions.
+    /// How long the last build of fused kernels took, with looking for what fits together, and running them once without their
+    /// work; None if nothing was built. With [`Fuse::Auto`](crate::Fuse::Auto) it was on a thread in the background, beside submissions.
     pub fuse_build: Option<Duration>,
     /// How submissions are enqueued, and what the autotuner has found.
     pub tuning: TuningReport,

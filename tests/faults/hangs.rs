@@ -122,7 +122,7 @@ fn fail(layer: &Layer, queue: &Queue, add: &Kernel) {
     }
 }
 
-/// A form that is slower is given up: then submissions call what those of a graph call that was never to be fused.
+/// A form that is slower is given up: then submissions launch each kernel again, and nothing is built.
 fn lose(layer: &Layer, queue: &Queue, add: &Kernel) {
     const LAUNCHES: usize = 7;
     let mut chain = Chain::new(queue, add, LAUNCHES);

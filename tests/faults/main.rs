@@ -474,7 +474,7 @@ fn a_first_call_that_fails_is_a_clean_error_and_not_for_ever() {
 }
 
 /// Rules Z2, Z6, Z7: what fails in the background keeps a graph from being fused. A compiler that never returns costs the thread that builds fused
-/// kernels. Everything else goes on, and the process ends.
+/// kernels. Everything else goes on, and the process ends. A fused kernel that is slow is given up.
 #[test]
 fn a_compiler_that_never_returns_holds_nothing_up() {
     if std::env::var(CHILD).is_ok_and(|name| name == hangs::NAME) {

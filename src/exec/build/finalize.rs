@@ -165,7 +165,7 @@ impl Graph {
             let FusedGraph { flat, reports, launches, made, .. } = fused;
             first_of = fused.first_of;
             let runs = fused_tier::warm_up(self.context(), self.device(), &launches);
-            fuse_build = Some(begun.elapsed());
+            fuse_build = Some(begun.elapsed()).filter(|_| !launches.is_empty());
             match runs {
                 Ok(()) => {
                     kept.iter().for_each(|kept| kept.keep(&made));

@@ -97,7 +97,9 @@ fn give(inner: &Inner, mut built: Built, took: Duration) {
     }
     drop(old);
     let mut exec_state = inner.lock_state();
-    exec_state.fuse_build = Some(took);
+    if !matches!(built, Err((FusingState::Nothing, _))) {
+        exec_state.fuse_build = Some(took);
+    }
     exec_state.has_fused_form(&inner.fixed, built, unfit);
     let leftovers = exec_state.leftovers();
     drop(exec_state);

@@ -56,8 +56,8 @@ const FIRST_LOOK: u32 = 4;
 /// fastest by this factor. Nothing is known of it before, and one that does not fit may take a hundred times as long.
 const HOPELESS: (usize, f64) = (2, 3.0);
 /// A fused form that is slower may cost the program this share of the time of its submissions, or of so many nanoseconds if that is more: a hundredth
-/// of a second is no cost.
-const MOST_LOST: (f64, f64) = (1.0 / 60.0, 6e8);
+/// of a second is no cost. One time alone may be long because something else ran: after it, the form is left out if it took so many times that share.
+const MOST_LOST: (f64, f64, f64) = (1.0 / 60.0, 6e8, 3.0);
 
 /// How long a submission took, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +107,8 @@ struct Tried {
     strategy: Strategy,
     /// Whether the driver could not use it.
     unusable: bool,
+    /// What it took in the first round of the last trial, which does not count once there is another.
+    first: Option<Times>,
     /// The counted rounds of the last trial, with their numbers.
     times: Vec<(usize, Times)>,
 }
@@ -160,10 +162,7 @@ impl Autotuner {
     pub(in crate::exec) fn new(strategies: &[Strategy]) -> Self {
         let phase = if strategies.len() > 1 { Phase::New } else { Phase::Fixed };
         Self {
-            strategies: strategies
-                .iter()
-                .map(|strategy| Tried { strategy: *strategy, unusable: false, times: Vec::new() })
-                .collect(),
+            strategies: strategies.iter().map(|strategy| Tried::new(*strategy)).collect(),
             now: 0,
             phase,
             running: VecDeque::new(),
@@ -209,7 +208,7 @@ impl Autotuner {
     pub(in crate::exec) fn offer(&mut self, strategy: Strategy) {
         self.watches = false;
         self.given_up.clear();
-        self.strategies.push(Tried { strategy, unusable: false, times: Vec::new() });
+        self.strategies.push(Tried::new(strategy));
         match &mut self.phase {
             // The first submission of the executable begins a trial.
             Phase::New => {}
@@ -225,7 +224,7 @@ impl Autotuner {
     /// Adds a strategy, and takes it without a trial.
     pub(in crate::exec) fn pin(&mut self, strategy: Strategy) {
         self.watches = false;
-        self.strategies.push(Tried { strategy, unusable: false, times: Vec::new() });
+        self.strategies.push(Tried::new(strategy));
         (self.now, self.phase, self.linked) = (self.strategies.len() - 1, Phase::Fixed, false);
         self.running.clear();
     }
@@ -383,9 +382,7 @@ impl Autotuner {
             self.spent = self.spent.saturating_add(times.total.saturating_mul(for_));
         }
         match (what, times) {
-            (For::Round { strategy, round }, Some(times)) if round > 1 => {
-                self.strategies[strategy].times.push((round, times))
-            }
+            (For::Round { strategy, round }, Some(times)) => self.strategies[strategy].times.push((round, times)),
             (For::Look { .. }, Some(times)) => self.looked(times),
             _ => {}
         }
@@ -447,7 +444,11 @@ impl Autotuner {
             self.again = (self.again * 2).min(AGAIN.1);
             return false;
         }
-        left.iter().for_each(|strategy| self.strategies[*strategy].times.clear());
+        for strategy in &left {
+            let tried = &mut self.strategies[*strategy];
+            tried.first = None;
+            tried.times.clear();
+        }
         self.phase = Phase::Trying { rest: left.iter().rev().copied().collect(), round: 1, left };
         true
     }
@@ -460,10 +461,10 @@ impl Autotuner {
         let slower = LEFT_OUT.iter().rev().find(|(rounds, _)| *round > *rounds * times);
         let hopeless = (*round > HOPELESS.0).then_some(HOPELESS.1);
         let most_lost = (self.spent as f64).max(MOST_LOST.1) * MOST_LOST.0;
+        let most_lost = if *round == 1 { most_lost * MOST_LOST.2 } else { most_lost };
         left.retain(|strategy| {
             let tried = &self.strategies[*strategy];
-            let costs = tried.strategy.fused && tried.lost(usual) > most_lost;
-            if *strategy != fastest && *round > HOPELESS.0 && costs {
+            if *strategy != fastest && tried.strategy.fused && tried.lost(usual) > most_lost {
                 return false;
             }
             let slower = slower.map(|(_, slower)| *slower).or(hopeless.filter(|_| tried.strategy.fused));
@@ -480,6 +481,10 @@ impl Autotuner {
             self.again = (self.again * 2).min(AGAIN.1);
             self.settled += 1;
             return;
+        }
+        for strategy in left.iter().filter(|_| *round == 1) {
+            let tried = &mut self.strategies[*strategy];
+            tried.first = tried.times.pop().map(|(_, times)| times);
         }
         // The strategies take turns to go first.
         let first = *round % left.len();
@@ -532,6 +537,10 @@ impl Autotuner {
 }
 
 impl Tried {
+    fn new(strategy: Strategy) -> Self {
+        Self { strategy, unusable: false, first: None, times: Vec::new() }
+    }
+
     fn report(&self, taken: bool) -> StrategyReport {
         let (strategy, times) = (self.strategy, self.usual());
         StrategyReport {
@@ -569,9 +578,12 @@ impl Tried {
         self.median(|times| times.total).map(|total| total as f64)
     }
 
-    /// Returns how much longer the counted rounds took than they usually do otherwise.
+    /// Returns how much longer than `usual` all rounds took, as far as that was not by chance: as if each was the shortest.
     fn lost(&self, usual: f64) -> f64 {
-        self.total().map_or(0.0, |own| (own - usual) * self.times.len() as f64)
+        let rounds = self.times.len() + usize::from(self.first.is_some());
+        let counted = self.times.iter().map(|(_, times)| times.total);
+        let best = counted.chain(self.first.map(|first| first.total)).min();
+        best.map_or(0.0, |best| (best as f64 - usual) * rounds as f64)
     }
 
     fn best(&self) -> Option<f64> {
