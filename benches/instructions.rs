@@ -244,7 +244,7 @@ fn ten(setting: &Setting, nothing: &Kernel) -> clgraph::Result<Graph> {
     Ok(graph)
 }
 
-/// Counts a submission of what has settled, which it does for each executable of the graph in the same way.
+/// Counts one submission of an executable that has settled on replay.
 fn submit_settled(setting: &Setting, name: &str, graph: &Graph, fuse: Fuse, ends: FusingState) -> Result<(), Failure> {
     let begun = Instant::now();
     let is_settled = |report: &Report| report.fusing == ends && report.tuning.state != TuningState::Trying;

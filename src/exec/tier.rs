@@ -133,7 +133,7 @@ impl Waiting {
 const MOST_DOUBLED: u32 = 20;
 
 /// A build is worth its time when submissions have taken so many times as long. With what its trial may cost ([`autotuner`](super::tune::autotuner)) that
-/// is a tenth of their time.
+/// is a tenth of their time, but for what the first two submissions of a form cost.
 const WORTH: u64 = 12;
 
 /// How long builds of this process take.

@@ -2,8 +2,8 @@
 //!
 //! Only the program's own submissions are timed, and none of them waits for the autotuner. The first submission is not
 //! timed, because drivers compile kernels when they first run. Then the strategies take turns, round after round; the
-//! first round does not count. A strategy that is clearly slower is left out of later rounds. When all rounds have
-//! ended, the fastest strategy is used. It is used until a check shows that its time has changed, or until it is time
+//! first round does not count. A strategy that is clearly slower is left out of later rounds, and a fused form that costs the program much
+//! after the first one, too. When all rounds have ended, the fastest strategy is used. It is used until a check shows that its time has changed, or until it is time
 //! for another trial. Trials become ever less frequent. Early trials include only the strategies that were about as
 //! fast, because a driver often becomes faster or slower in the beginning.
 //!
@@ -20,6 +20,10 @@ use std::time::Instant;
 use crate::cl::completion::completion_time::{CompletionTimer, CompletionTimes};
 use crate::plan::Strategy;
 use crate::report::{StrategyReport, TuningReport, TuningState};
+
+mod tried;
+
+use self::tried::Tried;
 
 /// The largest number of rounds that count.
 const ROUNDS: usize = 15;
@@ -56,7 +60,7 @@ const FIRST_LOOK: u32 = 4;
 /// fastest by this factor. Nothing is known of it before, and one that does not fit may take a hundred times as long.
 const HOPELESS: (usize, f64) = (2, 3.0);
 /// A fused form that is slower may cost the program this share of the time of its submissions, or of so many nanoseconds if that is more: a hundredth
-/// of a second is no cost. One time alone may be long because something else ran: after it, the form is left out if it took so many times that share.
+/// of a second is no cost. Where some of its submissions were short, as the work that they have may change, all of them may cost so many times that.
 const MOST_LOST: (f64, f64, f64) = (1.0 / 60.0, 6e8, 3.0);
 
 /// How long a submission took, in nanoseconds.
@@ -100,17 +104,6 @@ pub(in crate::exec) struct Autotuner {
     expects_fused: bool,
     /// What was found of a fused form that was not faster, and is gone.
     given_up: Vec<StrategyReport>,
-}
-
-#[derive(Debug)]
-struct Tried {
-    strategy: Strategy,
-    /// Whether the driver could not use it.
-    unusable: bool,
-    /// What it took in the first round of the last trial, which does not count once there is another.
-    first: Option<Times>,
-    /// The counted rounds of the last trial, with their numbers.
-    times: Vec<(usize, Times)>,
 }
 
 #[derive(Debug)]
@@ -382,7 +375,7 @@ impl Autotuner {
             self.spent = self.spent.saturating_add(times.total.saturating_mul(for_));
         }
         match (what, times) {
-            (For::Round { strategy, round }, Some(times)) => self.strategies[strategy].times.push((round, times)),
+            (For::Round { strategy, round }, Some(times)) => self.strategies[strategy].took(round, times),
             (For::Look { .. }, Some(times)) => self.looked(times),
             _ => {}
         }
@@ -444,11 +437,7 @@ impl Autotuner {
             self.again = (self.again * 2).min(AGAIN.1);
             return false;
         }
-        for strategy in &left {
-            let tried = &mut self.strategies[*strategy];
-            tried.first = None;
-            tried.times.clear();
-        }
+        left.iter().for_each(|strategy| self.strategies[*strategy].begin());
         self.phase = Phase::Trying { rest: left.iter().rev().copied().collect(), round: 1, left };
         true
     }
@@ -460,11 +449,14 @@ impl Autotuner {
         let times = if usual < SHORT.0 { SHORT.1 } else { 1 };
         let slower = LEFT_OUT.iter().rev().find(|(rounds, _)| *round > *rounds * times);
         let hopeless = (*round > HOPELESS.0).then_some(HOPELESS.1);
-        let most_lost = (self.spent as f64).max(MOST_LOST.1) * MOST_LOST.0;
-        let most_lost = if *round == 1 { most_lost * MOST_LOST.2 } else { most_lost };
+        let share = (self.spent as f64).max(MOST_LOST.1) * MOST_LOST.0;
+        // Nothing counts yet after the first round.
+        let firsts = || left.iter().filter_map(|strategy| self.strategies[*strategy].first()).min_by(f64::total_cmp);
+        let without = if *round == 1 { firsts().unwrap_or(f64::INFINITY) } else { usual };
         left.retain(|strategy| {
             let tried = &self.strategies[*strategy];
-            if *strategy != fastest && tried.strategy.fused && tried.lost(usual) > most_lost {
+            let costs = tried.strategy.fused && tried.costs_too_much(without, share);
+            if *strategy != fastest && costs {
                 return false;
             }
             let slower = slower.map(|(_, slower)| *slower).or(hopeless.filter(|_| tried.strategy.fused));
@@ -482,12 +474,8 @@ impl Autotuner {
             self.settled += 1;
             return;
         }
-        for strategy in left.iter().filter(|_| *round == 1) {
-            let tried = &mut self.strategies[*strategy];
-            tried.first = tried.times.pop().map(|(_, times)| times);
-        }
         // The strategies take turns to go first.
-        let first = *round % left.len();
+        let first = (*round - 1) % left.len();
         rest.extend(left[first..].iter().chain(&left[..first]).rev());
         *round += 1;
     }
@@ -533,61 +521,6 @@ impl Autotuner {
     /// Returns the strategy that is used and its usual times, after a trial has ended.
     pub(in crate::exec) fn found(&self) -> Option<(Strategy, Times)> {
         Some((self.strategy(), self.strategies[self.now].usual()?)).filter(|_| self.state() == TuningState::Settled)
-    }
-}
-
-impl Tried {
-    fn new(strategy: Strategy) -> Self {
-        Self { strategy, unusable: false, first: None, times: Vec::new() }
-    }
-
-    fn report(&self, taken: bool) -> StrategyReport {
-        let (strategy, times) = (self.strategy, self.usual());
-        StrategyReport {
-            path: strategy.path,
-            commands_per_buffer: Some(strategy.chunk).filter(|chunk| *chunk > 0),
-            queues: Some(strategy.queues).filter(|queues| *queues > 0),
-            fused: strategy.fused,
-            taken,
-            timed: self.times.len(),
-            host_nanos: times.map(|times| times.host),
-            total_nanos: times.map(|times| times.total),
-        }
-    }
-
-    fn median(&self, of: fn(&Times) -> u64) -> Option<u64> {
-        let mut all: Vec<u64> = self.times.iter().map(|(_, times)| of(times)).collect();
-        all.sort_unstable();
-        all.get(all.len() / 2).copied()
-    }
-
-    /// Returns the median of the ratios of this strategy's times to another's in the same rounds.
-    fn ratio_to(&self, other: &Self, of: fn(&Times) -> u64) -> Option<f64> {
-        let same = |round: &usize| other.times.binary_search_by_key(round, |(round, _)| *round).ok();
-        let pairs = self.times.iter().filter_map(|(round, times)| Some((times, &other.times[same(round)?].1)));
-        let mut all: Vec<f64> = pairs.map(|(mine, theirs)| of(mine) as f64 / of(theirs).max(1) as f64).collect();
-        all.sort_unstable_by(f64::total_cmp);
-        all.get(all.len() / 2).copied()
-    }
-
-    fn usual(&self) -> Option<Times> {
-        Some(Times { host: self.median(|times| times.host)?, total: self.median(|times| times.total)? })
-    }
-
-    fn total(&self) -> Option<f64> {
-        self.median(|times| times.total).map(|total| total as f64)
-    }
-
-    /// Returns how much longer than `usual` all rounds took, as far as that was not by chance: as if each was the shortest.
-    fn lost(&self, usual: f64) -> f64 {
-        let rounds = self.times.len() + usize::from(self.first.is_some());
-        let counted = self.times.iter().map(|(_, times)| times.total);
-        let best = counted.chain(self.first.map(|first| first.total)).min();
-        best.map_or(0.0, |best| (best as f64 - usual) * rounds as f64)
-    }
-
-    fn best(&self) -> Option<f64> {
-        self.times.iter().map(|(_, times)| times.total).min().map(|total| total as f64)
     }
 }
 

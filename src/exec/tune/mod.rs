@@ -6,6 +6,7 @@
 //! | file | what is there |
 //! |---|---|
 //! | `autotuner.rs` | rounds of trials, the choice, later checks: read it first. It knows times and no OpenCL |
+//! | `autotuner/tried.rs` | what is known of one strategy |
 //! | `autotuner/tests.rs` | its tests, on fake drivers |
 //! | `pace.rs` | how many turns of a loop are enqueued before the host looks at its condition again |
 //! | `cache.rs` | the tuning cache: a file that keeps the choice for the next process |
