@@ -132,8 +132,8 @@ impl Waiting {
 /// How often the time until it is built again is doubled at most.
 const MOST_DOUBLED: u32 = 20;
 
-/// A build is worth its time when submissions have taken so many times as long. With what its trial may cost ([`autotuner`](super::tune::autotuner)) that
-/// is a tenth of their time, but for what the first two submissions of a form cost.
+/// A build is worth its time when submissions have taken so many times as long. With what its trial may cost
+/// ([`autotuner`](super::tune::autotuner)) that is a tenth of their time, but for what the first two submissions of a form cost.
 const WORTH: u64 = 12;
 
 /// How long builds of this process take.

@@ -1,4 +1,5 @@
-//! What drivers refuse of fused kernels: how errors name them, a compiler that fails, or never returns, while a fused kernel is built in the background, how often one is asked, and fused kernels that are slow.
+//! What drivers refuse of fused kernels: how errors name them, a compiler that fails, or never returns, while a fused kernel is built in the
+//! background, how often one is asked, and fused kernels that are slow.
 
 use std::time::{Duration, Instant};
 

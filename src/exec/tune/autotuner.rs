@@ -3,8 +3,8 @@
 //! Only the program's own submissions are timed, and none of them waits for the autotuner. The first submission is not
 //! timed, because drivers compile kernels when they first run. Then the strategies take turns, round after round; the
 //! first round does not count. A strategy that is clearly slower is left out of later rounds, and a fused form that costs the program much
-//! after the first one, too. When all rounds have ended, the fastest strategy is used. It is used until a check shows that its time has changed, or until it is time
-//! for another trial. Trials become ever less frequent. Early trials include only the strategies that were about as
+//! after the first one, too. When all rounds have ended, the fastest strategy is used. It is used until a check shows that its time has
+//! changed, or until it is time for another trial. Trials become ever less frequent. Early trials include only the strategies that were about as
 //! fast, because a driver often becomes faster or slower in the beginning.
 //!
 //! Strategies are compared round by round, because times change from one moment to the next, and then the times of all

@@ -82,7 +82,7 @@ impl Tried {
         let Some(shortest) = all().min_by(f64::total_cmp) else { return false };
         let count = all().count() as f64;
         let lost = all().sum::<f64>() - usual * count;
-        // Other programs may make one submission long.
+        // Other programs may make one submission long, and less work one short.
         match self.times.is_empty() {
             true => shortest > usual * HOPELESS.1 && lost > share * MOST_LOST.2,
             false => (shortest - usual) * count > share || lost > share * MOST_LOST.2,
